@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# mote: see `make help`, and README.md for what each target prints.
+
+BUILD   ?= build
+PREFIX  ?= /usr/local
+DESTDIR ?=
+FRAMES  ?=
+SECONDS ?= 60
+KERNEL  ?= 6.1
+CC      ?= gcc
+CLANG   ?= clang
+BPFTOOL ?= $(or $(shell command -v bpftool),/usr/sbin/bpftool)
+CFLAGS  ?= -O2 -g
+SAN     ?=
+
+VERSION := 0.1.0
+ARCH    := $(shell uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')
+MULTIARCH := $(shell $(CC) -print-multiarch 2>/dev/null)
+
+# A target that builds needs the compiler and libraries; ci/setup installs what is missing, once.
+ifeq ($(filter clean help,$(MAKECMDGOALS)),)
+ifneq ($(shell ci/setup build && echo ok),ok)
+$(error ci/setup could not install what the build needs; its message is above)
+endif
+endif
+
+DEPS    := libbpf liburing inih msgpack
+WARN    := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
+           -Wwrite-strings -Wvla -Wno-unused-parameter
+MOTE_CFLAGS := -std=gnu11 $(CFLAGS) $(WARN) -D_GNU_SOURCE -DMOTE_VERSION='"$(VERSION)"' \
+           -fno-common -fstack-protector-strong -Isupervisor -Ibpf -I$(BUILD)/gen \
+           $(shell pkg-config --cflags $(DEPS)) $(SAN)
+MOTE_LIBS := $(shell pkg-config --libs $(DEPS)) -pthread
+# Lazy relocations would fault pages after start; the libraries that are not used are not linked.
+MOTE_LDFLAGS := -Wl,-z,relro,-z,now -Wl,--as-needed $(LDFLAGS) $(SAN)
+BPF_CFLAGS := -O2 -g -target bpf -mcpu=v2 -D__TARGET_ARCH_$(ARCH) -Wall -Wextra \
+           -Wno-unused-parameter -Wno-unknown-warning-option -Ibpf -I/usr/include/$(MULTIARCH)
+
+SUPERVISOR := $(filter-out supervisor/main.c,$(wildcard supervisor/*.c))
+CLIENT     := $(filter-out clients/libmote.c,$(wildcard clients/*.c))
+BPF        := $(wildcard bpf/*.bpf.c)
+UNIT       := $(wildcard tests/unit/test_*.c)
+HELPERS    := $(wildcard tests/helpers/*.c)
+BENCHES    := $(wildcard bench/*.c)
+obj         = $(patsubst %.c,$(BUILD)/%.o,$(1))
+
+all: $(BUILD)/moted $(BUILD)/mote $(BUILD)/libmote.a $(BUILD)/libmote.so $(BUILD)/libmote.pc
+
+## BPF: every bpf/*.bpf.c linked into one object, and its skeleton
+$(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c
+	@mkdir -p $(@D)
+	$(CLANG) $(BPF_CFLAGS) -MMD -MP -c $< -o $@
+$(BUILD)/gen/mote.bpf.o: $(patsubst %.c,$(BUILD)/%.o,$(BPF))
+	@mkdir -p $(@D)
+	$(BPFTOOL) gen object $@ $^
+$(BUILD)/gen/mote.skel.h: $(BUILD)/gen/mote.bpf.o
+	$(BPFTOOL) gen skeleton $< name mote_bpf > $@.tmp && mv $@.tmp $@
+
+## C
+$(BUILD)/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(MOTE_CFLAGS) -MMD -MP -c $< -o $@
+$(call obj,$(SUPERVISOR)): | $(BUILD)/gen/mote.skel.h
+
+$(BUILD)/supervisor.a: $(call obj,$(SUPERVISOR))
+	@rm -f $@
+	ar rcs $@ $^
+$(BUILD)/moted: $(BUILD)/supervisor/main.o $(BUILD)/supervisor.a
+	$(CC) $(MOTE_LDFLAGS) -o $@ $^ $(MOTE_LIBS)
+
+$(BUILD)/clients/%.pic.o: clients/%.c
+	@mkdir -p $(@D)
+	$(CC) $(MOTE_CFLAGS) -fPIC -fvisibility=hidden -MMD -MP -c $< -o $@
+$(BUILD)/libmote.a: $(BUILD)/clients/libmote.pic.o
+	@rm -f $@
+	ar rcs $@ $^
+$(BUILD)/libmote.so.1: $(BUILD)/clients/libmote.pic.o
+	$(CC) -shared -Wl,-soname,libmote.so.1 $(MOTE_LDFLAGS) -o $@ $^ $(shell pkg-config --libs msgpack)
+$(BUILD)/libmote.so: $(BUILD)/libmote.so.1
+	ln -sf $(<F) $@
+$(BUILD)/libmote.pc: dist/libmote.pc.in Makefile
+	@mkdir -p $(@D)
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' $< > $@.tmp && mv $@.tmp $@
+$(BUILD)/mote: $(call obj,$(CLIENT)) $(BUILD)/libmote.a
+	$(CC) $(MOTE_LDFLAGS) -o $@ $^ $(shell pkg-config --libs msgpack)
+
+## Tests
+$(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/supervisor.a $(BUILD)/libmote.a
+	@mkdir -p $(@D)
+	$(CC) $(MOTE_CFLAGS) -Itests -Iclients $(MOTE_LDFLAGS) -MMD -MP -o $@ $< $(BUILD)/supervisor.a \
+		$(BUILD)/libmote.a $(MOTE_LIBS) -lcmocka
+$(BUILD)/tests/helpers/%: tests/helpers/%.c $(BUILD)/supervisor.a
+	@mkdir -p $(@D)
+	$(CC) $(MOTE_CFLAGS) $(MOTE_LDFLAGS) -MMD -MP -o $@ $< $(BUILD)/supervisor.a $(MOTE_LIBS)
+$(BUILD)/bench/%: bench/%.c $(BUILD)/supervisor.a $(BUILD)/libmote.a
+	@mkdir -p $(@D)
+	$(CC) $(MOTE_CFLAGS) -Iclients $(MOTE_LDFLAGS) -MMD -MP -o $@ $< $(BUILD)/supervisor.a \
+		$(BUILD)/libmote.a $(MOTE_LIBS)
+unit: $(patsubst %.c,$(BUILD)/%,$(UNIT))
+helpers: $(patsubst %.c,$(BUILD)/%,$(HELPERS))
+benches: $(patsubst %.c,$(BUILD)/%,$(BENCHES))
+
+test:
+	@ci/setup build test
+	@+tests/run
+
+run:
+	@$(MAKE) --no-print-directory -s all
+	@tests/run-live $(BUILD) $(FRAMES)
+
+bench:
+	@ci/setup build test bench
+	@$(MAKE) --no-print-directory -s all benches
+	@bench/run $(BUILD)
+
+fuzz:
+	@ci/setup build fuzz
+	@+tests/fuzz/run $(BUILD) $(SECONDS)
+
+vmtest:
+	@ci/setup build vm
+	@$(MAKE) --no-print-directory -s all helpers
+	@vmtests/run $(BUILD) $(KERNEL)
+
+check:
+	@ci/setup build check
+	@$(MAKE) --no-print-directory -s $(BUILD)/gen/mote.skel.h
+	@ci/check $(BUILD)
+
+docs:
+	@$(MAKE) --no-print-directory -s all
+	@gen/docs $(BUILD)
+
+install: all
+	install -Dm755 $(BUILD)/moted $(DESTDIR)$(PREFIX)/sbin/moted
+	install -Dm755 $(BUILD)/mote $(DESTDIR)$(PREFIX)/bin/mote
+	install -Dm644 clients/libmote.h $(DESTDIR)$(PREFIX)/include/libmote.h
+	install -Dm644 $(BUILD)/libmote.a $(DESTDIR)$(PREFIX)/lib/libmote.a
+	install -Dm755 $(BUILD)/libmote.so.1 $(DESTDIR)$(PREFIX)/lib/libmote.so.1
+	ln -sf libmote.so.1 $(DESTDIR)$(PREFIX)/lib/libmote.so
+	install -Dm644 $(BUILD)/libmote.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/libmote.pc
+	install -Dm644 dist/mote.conf $(DESTDIR)$(PREFIX)/share/doc/mote/mote.conf
+	install -Dm644 dist/mote.service $(DESTDIR)$(PREFIX)/lib/systemd/system/mote.service
+	install -Dm644 dist/mote.socket $(DESTDIR)$(PREFIX)/lib/systemd/system/mote.socket
+
+clean:
+	rm -rf $(BUILD)
+
+help:
+	@echo "make               build moted, mote and libmote into $(BUILD)/"
+	@echo "make run           build, start moted on a private socket, show live rows [FRAMES=n]"
+	@echo "make test          unit and integration tests"
+	@echo "make bench         measure cost, compare with the floor and with other agents"
+	@echo "make fuzz          fuzz every parser [SECONDS=60]"
+	@echo "make check         formatting, clang-tidy, cppcheck, include rules"
+	@echo "make vmtest        boot a Debian kernel in QEMU and test there [KERNEL=6.1]"
+	@echo "make docs          write the generated pages in docs/ and dist/mote.conf"
+	@echo "make install       [DESTDIR=] [PREFIX=/usr/local]"
+	@echo "make clean"
+	@echo "Variables: BUILD=build CC=gcc CLANG=clang CFLAGS='-O2 -g' SAN= (sanitizer flags)"
+
+.PHONY: all unit helpers benches test run bench fuzz vmtest check docs install clean help
+.DELETE_ON_ERROR:
+.SECONDARY:
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
