@@ -9,8 +9,8 @@
 #ifdef __bpf__
 /* kernel.h has the fixed-width types there */
 #else
-#include <assert.h>
-#include <stdint.h>
+#	include <assert.h>
+#	include <stdint.h>
 typedef uint8_t u8;
 typedef uint16_t u16;
 typedef uint32_t u32;
@@ -24,13 +24,13 @@ typedef int64_t s64;
 
 #define MOTE_COMM_LEN 16
 #define MOTE_ARGV_MAX 512
-#define MOTE_EXE_MAX 256
+#define MOTE_EXE_MAX  256
 
 /* What is kept of one thread; cumulative since the thread began. Times in ns, memory in bytes. */
 struct mote_thread_counts {
-	u64 utime, stime;  /* as the tick or vtime accounting counted them, before cputime_adjust */
-	u64 run_time;      /* se.sum_exec_runtime */
-	u64 run_delay;     /* sched_info.run_delay */
+	u64 utime, stime; /* as the tick or vtime accounting counted them, before cputime_adjust */
+	u64 run_time;     /* se.sum_exec_runtime */
+	u64 run_delay;    /* sched_info.run_delay */
 	u64 minflt, majflt;
 	u64 nvcsw, nivcsw;
 	u64 rchar, wchar, syscr, syscw;
@@ -51,8 +51,8 @@ struct mote_task {
 	u32 pid, ppid;
 	u64 start; /* task_struct.start_boottime, ns; from /proc: ticks * 10^7 */
 	struct mote_thread_counts counts;
-	u64 cutime, cstime;          /* of children waited for */
-	u64 prev_utime, prev_stime;  /* signal->prev_cputime */
+	u64 cutime, cstime;         /* of children waited for */
+	u64 prev_utime, prev_stime; /* signal->prev_cputime */
 	u64 vsize, rss, shared;
 	u64 cgroup_id;
 	u32 uid, gid, session, tty;
@@ -60,23 +60,113 @@ struct mote_task {
 	u32 threads, fds;
 	u32 exec_id; /* task_struct.self_exec_id: grows with each exec */
 	u32 flags;   /* MOTE_TASK_* */
-	char state;  /* R S D T t I Z X P */
+	char state;  /* R S D T t X Z P I */
 	char comm[MOTE_COMM_LEN];
 	char pad0[3];
 	u64 present; /* bit PROCESS_<FIELD> of schema.h: which fields are known; 0 from BPF: all */
 
 	/* User space's own; BPF never writes below. */
-	u64 changed;              /* sample time at which a value last changed */
+	u64 changed;                  /* sample time at which a value last changed */
 	u64 shown_utime, shown_stime; /* last given out; cputime_adjust keeps them monotonic */
-	u32 text;                 /* handle of argv and exe in the text store, 0: none yet */
-	u32 text_exec_id;         /* exec_id that `text` belongs to */
+	u32 text;                     /* handle of argv and exe in the text store, 0: none yet */
+	u32 text_exec_id;             /* exec_id that `text` belongs to */
 };
 
 enum mote_task_flags {
 	MOTE_TASK_KTHREAD = 1,
 	MOTE_TASK_HAS_MM = 2,
-	MOTE_TASK_HAS_FDS = 4, /* fds was counted */
+	MOTE_TASK_HAS_FDS = 4, /* fds was counted; not set where the table has more than 65536 */
+	MOTE_TASK_HAS_RSS = 8, /* rss and shared are known (0 for a task without memory) */
+	/* User space's: thread records of this walk and `threads` differ, one came or went
+	   meanwhile */
+	MOTE_TASK_TORN = 16,
+};
+
+/* The array map `task_ctl`, one value: the walks of both iterators. */
+struct mote_ctl {
+	u32 half; /* user space: which half of task_recs the next walk fills, 0 or 1 */
+	u32 pad0;
+	u64 begun; /* walks begun, and the number of the last that came to its end */
+	u64 done;
+	u32 tasks, threads;           /* records written by this walk */
+	u32 tasks_lost, threads_lost; /* what did not fit in this walk */
+	u64 idents_begun, idents_done;
+	u32 idents;      /* records written by this walk */
+	u32 idents_more; /* wanted tasks that did not fit in this walk */
+};
+
+#define MOTE_IDENTS     64 /* records a walk */
+#define MOTE_IDENT_BITS 65536
+
+/* The array map `ident_want`: user space sets the bit pid % MOTE_IDENT_BITS, and clears it. */
+struct mote_ident_want {
+	u64 bits[MOTE_IDENT_BITS / 64];
+};
+
+struct mote_ident {
+	u32 pid, exec_id;
+	u64 start;
+	s32 exe_len; /* of exe with its NUL; 0: no executable; negative errno, or -EOPNOTSUPP */
+	u32 pad0;    /* where this kernel refuses bpf_d_path */
+	char exe[MOTE_EXE_MAX];
+};
+
+/* Records of the ring buffer `events`; all begin with struct mote_event. */
+enum mote_event_kind {
+	MOTE_EVENT_FORK = 1,
+	MOTE_EVENT_EXEC = 2,
+	MOTE_EVENT_EXIT = 3,
+	MOTE_EVENT_KINDS = 4,
+};
+
+struct mote_event {
+	u32 kind; /* MOTE_EVENT_* */
+	u32 pid, ppid, uid;
+	u64 time;  /* CLOCK_MONOTONIC, ns */
+	u64 start; /* as in mote_task; 0: not known (fork by the classic tracepoint) */
+	char comm[MOTE_COMM_LEN];
+};
+
+/* The record is cut after argv_len bytes of argv. */
+struct mote_event_exec {
+	struct mote_event event;
+	u32 exec_id;
+	u16 argv_len;
+	u16 argv_cut;             /* 1: the command line was longer than MOTE_ARGV_MAX */
+	char argv[MOTE_ARGV_MAX]; /* arguments, each with its NUL, the last perhaps without */
+};
+
+/*
+ * Totals of the whole process. run_delay is that of the threads that were still there. A process
+ * whose threads end at once may be reported twice: later records of one (pid, start) replace it.
+ */
+struct mote_event_exit {
+	struct mote_event event;
+	u32 exit_code; /* as waitpid() gives it */
+	u32 flags;     /* MOTE_EXIT_* */
+	struct mote_thread_counts counts;
+	u64 prev_utime, prev_stime; /* signal->prev_cputime, for cputime_adjust */
+	u64 cgroup_id;
+};
+
+enum mote_exit_flags {
+	MOTE_EXIT_PARTIAL = 1, /* threads that were just ending may be missing, or counted twice */
+};
+
+/* The array map `event_ctl`, one value. */
+struct mote_event_ctl {
+	u64 dropped[MOTE_EVENT_KINDS]; /* by kind: did not fit in the ring buffer */
 };
 
 #pragma GCC diagnostic pop
+
+_Static_assert(sizeof(struct mote_thread_counts) == 120, "mote_thread_counts");
+_Static_assert(sizeof(struct mote_thread) == 128, "mote_thread");
+_Static_assert(sizeof(struct mote_task) == 304, "mote_task");
+_Static_assert(sizeof(struct mote_ctl) == 64, "mote_ctl");
+_Static_assert(sizeof(struct mote_ident) == 280, "mote_ident");
+_Static_assert(sizeof(struct mote_event) == 48, "mote_event");
+_Static_assert(sizeof(struct mote_event_exec) == 56 + MOTE_ARGV_MAX, "mote_event_exec");
+_Static_assert(sizeof(struct mote_event_exit) == 200, "mote_event_exit");
+_Static_assert(sizeof(struct mote_event_ctl) == 32, "mote_event_ctl");
 #endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The BPF programs: opened once at start, while mote is privileged. Each piece degrades by itself:
+ * what could not be had is NULL, and its tier says why. Nothing here is called on a tick, all that
+ * a tick needs is mapped memory and the names of pinned iterators.
+ */
+#ifndef MOTE_PROBES_H
+#define MOTE_PROBES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "abi.h"
+#include "ringbuf.h"
+
+struct mote_probes;
+
+enum mote_probes_events {
+	MOTE_PROBES_EVENTS_AUTO, /* classic tracepoints, else tp_btf */
+	MOTE_PROBES_EVENTS_TRACEPOINT,
+	MOTE_PROBES_EVENTS_TP_BTF,
+	MOTE_PROBES_EVENTS_NONE,
+};
+
+struct mote_probes_config {
+	bool iterator;                   /* try the task iterator */
+	enum mote_probes_events events;  /* which hooks of births and deaths to try */
+	unsigned int processes, threads; /* records that task_recs (a half) and thread_recs hold */
+	unsigned int event_bytes;        /* of the ring buffer; a power of two, a page at least */
+	const char *btf;    /* file with the kernel's BTF; NULL or "": the kernel's own */
+	bool mount_tracefs; /* tracefs not mounted: use a mount that nobody else sees */
+	uid_t uid;          /* owner of the pinned iterators; (uid_t)-1: as we are */
+	gid_t gid;
+	/* For tests: act as if the kernel refused these. */
+	bool no_probe_read, no_d_path;
+};
+
+/* Pinned iterators and the memory that they fill. Everything stays mapped until
+ * mote_probes_close(). */
+struct mote_probes_iterator {
+	int dirfd; /* of a detached bpffs; openat(dirfd, name), one read() to its end */
+	const char *tasks, *idents; /* names under dirfd; idents NULL if it could not be had */
+	struct mote_ctl *ctl;
+	struct mote_task *half[2]; /* `processes` records each; which one is filled: ctl->half */
+	struct mote_thread *threads;
+	struct mote_ident_want *want;
+	struct mote_ident *ident; /* MOTE_IDENTS records */
+	unsigned int processes, nthreads;
+	bool has_exe; /* idents give paths of executables */
+	bool has_rss; /* false under lockdown=confidentiality up to 6.1 */
+};
+
+/* Births, execs and deaths. */
+struct mote_probes_lifecycle {
+	struct mote_ringbuf ring;
+	const struct mote_event_ctl *ctl;
+	bool tp_btf; /* else classic tracepoints */
+	bool argv;   /* exec records carry the command line */
+};
+
+/* One line for --check and the hello frame: what was tried, what was chosen, and why. */
+struct mote_probes_tier {
+	const char *tier;   /* "task iterator" "process events" "executable paths" */
+	const char *choice; /* "iter/task" "tracepoint" "tp_btf" "none" ... */
+	char reason[256];   /* why not the better one; "" if the best was had */
+};
+
+/*
+ * Always gives an object, with the tiers filled in, unless there is no memory (-ENOMEM): a host
+ * without BPF is no error. Call before threads exist.
+ */
+int mote_probes_open(const struct mote_probes_config *cfg, struct mote_probes **out);
+void mote_probes_close(struct mote_probes *probes);
+
+/* NULL if the tier is not to be had here. */
+struct mote_probes_iterator *mote_probes_iterator(struct mote_probes *probes);
+struct mote_probes_lifecycle *mote_probes_lifecycle(struct mote_probes *probes);
+
+/* The tier at `i` or NULL after the last. */
+const struct mote_probes_tier *mote_probes_tier(const struct mote_probes *probes, unsigned int i);
+
+/*
+ * Why bpf() gave `err` (negative errno), in words for a person, into `text`: capabilities, the
+ * memlock limit, sysctl, lockdown; `log` is libbpf's last warning or "".
+ */
+void mote_probes_explain(int err, const char *log, char *text, unsigned int size);
+
+#endif
