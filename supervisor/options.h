@@ -40,6 +40,7 @@ struct mote_options {
 #define TIME(section, key, def, min, max, help)      unsigned int section##_##key;
 #define FLAG(section, key, def, help)                bool section##_##key;
 #define TEXT(section, key, def, max, help)           char section##_##key[(max) + 1];
+#define PATH(section, key, def, max, help)           char section##_##key[(max) + 1];
 #define CHOICE(section, key, def, type, names, help) enum type section##_##key;
 #define MODE(section, key, def, help)                unsigned int section##_##key;
 #include "options.def"
@@ -56,8 +57,7 @@ struct mote_options {
 
 void mote_options_default(struct mote_options *options);
 
-/* Reads a file over what `options` holds, and checks the outcome. `options` is untouched on error.
- */
+/* Reads a file over what `options` holds, and checks the outcome; on error nothing is changed. */
 int mote_options_load(struct mote_options *options, const char *path, char *err, size_t size);
 
 /* The same from memory; `name` stands for the path in messages. */
