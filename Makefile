@@ -37,7 +37,8 @@ BPF_CFLAGS := -O2 -g -target bpf -mcpu=v2 -D__TARGET_ARCH_$(ARCH) -Wall -Wextra 
            -Wno-unused-parameter -Wno-unknown-warning-option -Ibpf -I/usr/include/$(MULTIARCH)
 
 SUPERVISOR := $(filter-out supervisor/main.c,$(wildcard supervisor/*.c))
-CLIENT     := $(filter-out clients/libmote.c,$(wildcard clients/*.c))
+LIBMOTE    := $(wildcard clients/libmote*.c)
+CLIENT     := $(filter-out $(LIBMOTE),$(wildcard clients/*.c))
 BPF        := $(wildcard bpf/*.bpf.c)
 UNIT       := $(wildcard tests/unit/test_*.c)
 HELPERS    := $(wildcard tests/helpers/*.c)
@@ -71,10 +72,10 @@ $(BUILD)/moted: $(BUILD)/supervisor/main.o $(BUILD)/supervisor.a
 $(BUILD)/clients/%.pic.o: clients/%.c
 	@mkdir -p $(@D)
 	$(CC) $(MOTE_CFLAGS) -fPIC -fvisibility=hidden -MMD -MP -c $< -o $@
-$(BUILD)/libmote.a: $(BUILD)/clients/libmote.pic.o
+$(BUILD)/libmote.a: $(LIBMOTE:%.c=$(BUILD)/%.pic.o)
 	@rm -f $@
 	ar rcs $@ $^
-$(BUILD)/libmote.so.1: $(BUILD)/clients/libmote.pic.o
+$(BUILD)/libmote.so.1: $(LIBMOTE:%.c=$(BUILD)/%.pic.o)
 	$(CC) -shared -Wl,-soname,libmote.so.1 $(MOTE_LDFLAGS) -o $@ $^ $(shell pkg-config --libs msgpack)
 $(BUILD)/libmote.so: $(BUILD)/libmote.so.1
 	ln -sf $(<F) $@
