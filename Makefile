@@ -28,7 +28,7 @@ DEPS    := libbpf liburing inih msgpack
 WARN    := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
            -Wwrite-strings -Wvla -Wno-unused-parameter
 MOTE_CFLAGS := -std=gnu11 $(CFLAGS) $(WARN) -D_GNU_SOURCE -DMOTE_VERSION='"$(VERSION)"' \
-           -fno-common -fstack-protector-strong -Isupervisor -Ibpf -I$(BUILD)/gen \
+           -fno-common -fstack-protector-strong -iquote supervisor -iquote bpf -iquote $(BUILD)/gen \
            $(shell pkg-config --cflags $(DEPS)) $(SAN)
 MOTE_LIBS := $(shell pkg-config --libs $(DEPS)) -pthread
 # Lazy relocations would fault pages after start; the libraries that are not used are not linked.
@@ -88,14 +88,14 @@ $(BUILD)/mote: $(call obj,$(CLIENT)) $(BUILD)/libmote.a
 ## Tests
 $(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/supervisor.a $(BUILD)/libmote.a
 	@mkdir -p $(@D)
-	$(CC) $(MOTE_CFLAGS) -Itests -Iclients $(MOTE_LDFLAGS) -MMD -MP -o $@ $< $(BUILD)/supervisor.a \
+	$(CC) $(MOTE_CFLAGS) -iquote tests -iquote clients $(MOTE_LDFLAGS) -MMD -MP -o $@ $< $(BUILD)/supervisor.a \
 		$(BUILD)/libmote.a $(MOTE_LIBS) -lcmocka
 $(BUILD)/tests/helpers/%: tests/helpers/%.c $(BUILD)/supervisor.a
 	@mkdir -p $(@D)
 	$(CC) $(MOTE_CFLAGS) $(MOTE_LDFLAGS) -MMD -MP -o $@ $< $(BUILD)/supervisor.a $(MOTE_LIBS)
 $(BUILD)/bench/%: bench/%.c $(BUILD)/supervisor.a $(BUILD)/libmote.a
 	@mkdir -p $(@D)
-	$(CC) $(MOTE_CFLAGS) -Iclients $(MOTE_LDFLAGS) -MMD -MP -o $@ $< $(BUILD)/supervisor.a \
+	$(CC) $(MOTE_CFLAGS) -iquote clients $(MOTE_LDFLAGS) -MMD -MP -o $@ $< $(BUILD)/supervisor.a \
 		$(BUILD)/libmote.a $(MOTE_LIBS)
 unit: $(patsubst %.c,$(BUILD)/%,$(UNIT))
 helpers: $(patsubst %.c,$(BUILD)/%,$(HELPERS))
