@@ -103,12 +103,25 @@ struct mote_ident_want {
 	u64 bits[MOTE_IDENT_BITS / 64];
 };
 
+/*
+ * A task's identity, and its executable's path as the kernel's mounts and dentries give it: names
+ * from the file up to the root of its mount namespace, each with its NUL; mote_task_exe() makes a
+ * path of it. (bpf_d_path() would write it as /proc/PID/exe has it, but follows pointers that a
+ * task which ends or execs meanwhile frees: it must not be used on other tasks.)
+ */
 struct mote_ident {
 	u32 pid, exec_id;
 	u64 start;
-	s32 exe_len; /* of exe with its NUL; 0: no executable; negative errno, or -EOPNOTSUPP */
-	u32 pad0;    /* where this kernel refuses bpf_d_path */
+	u32 exe_len;   /* bytes of exe; 0: no executable, as with kernel threads */
+	u32 exe_flags; /* MOTE_EXE_* */
 	char exe[MOTE_EXE_MAX];
+};
+
+enum mote_exe_flags {
+	MOTE_EXE_ABSENT = 1,   /* this kernel does not let BPF read it (lockdown) */
+	MOTE_EXE_CUT = 2,      /* the path was longer: its beginning is missing */
+	MOTE_EXE_DELETED = 4,  /* the file was deleted or replaced */
+	MOTE_EXE_DETACHED = 8, /* not below any root: memfd and the like */
 };
 
 /* Records of the ring buffer `events`; all begin with struct mote_event. */

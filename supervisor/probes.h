@@ -12,28 +12,24 @@
 #include <sys/types.h>
 
 #include "abi.h"
+#include "options.h"
 #include "ringbuf.h"
+#include "tier.h"
 
 struct mote_probes;
-
-enum mote_probes_events {
-	MOTE_PROBES_EVENTS_AUTO, /* classic tracepoints, else tp_btf */
-	MOTE_PROBES_EVENTS_TRACEPOINT,
-	MOTE_PROBES_EVENTS_TP_BTF,
-	MOTE_PROBES_EVENTS_NONE,
-};
 
 struct mote_probes_config {
 	bool iterator;                   /* try the task iterator */
 	enum mote_probes_events events;  /* which hooks of births and deaths to try */
 	unsigned int processes, threads; /* records that task_recs (a half) and thread_recs hold */
 	unsigned int event_bytes;        /* of the ring buffer; a power of two, a page at least */
+	unsigned int argv_bytes;         /* most bytes of a command line in an exec record */
 	const char *btf;    /* file with the kernel's BTF; NULL or "": the kernel's own */
 	bool mount_tracefs; /* tracefs not mounted: use a mount that nobody else sees */
 	uid_t uid;          /* owner of the pinned iterators; (uid_t)-1: as we are */
 	gid_t gid;
 	/* For tests: act as if the kernel refused these. */
-	bool no_probe_read, no_d_path;
+	bool no_probe_read;
 };
 
 /* Pinned iterators and the memory that they fill. Everything stays mapped until
@@ -59,26 +55,18 @@ struct mote_probes_lifecycle {
 	bool argv;   /* exec records carry the command line */
 };
 
-/* One line for --check and the hello frame: what was tried, what was chosen, and why. */
-struct mote_probes_tier {
-	const char *tier;   /* "task iterator" "process events" "executable paths" */
-	const char *choice; /* "iter/task" "tracepoint" "tp_btf" "none" ... */
-	char reason[256];   /* why not the better one; "" if the best was had */
-};
-
 /*
- * Always gives an object, with the tiers filled in, unless there is no memory (-ENOMEM): a host
- * without BPF is no error. Call before threads exist.
+ * Always gives an object, unless there is no memory (-ENOMEM): a host without BPF is no error. Adds
+ * the tiers `task_iterator`, `executable` and `process_events`, with why the better choice was not
+ * to be had. Call before threads exist.
  */
-int mote_probes_open(const struct mote_probes_config *cfg, struct mote_probes **out);
+int mote_probes_open(const struct mote_probes_config *cfg, struct mote_tiers *tiers,
+		     struct mote_probes **out);
 void mote_probes_close(struct mote_probes *probes);
 
 /* NULL if the tier is not to be had here. */
 struct mote_probes_iterator *mote_probes_iterator(struct mote_probes *probes);
 struct mote_probes_lifecycle *mote_probes_lifecycle(struct mote_probes *probes);
-
-/* The tier at `i` or NULL after the last. */
-const struct mote_probes_tier *mote_probes_tier(const struct mote_probes *probes, unsigned int i);
 
 /*
  * Why bpf() gave `err` (negative errno), in words for a person, into `text`: capabilities, the

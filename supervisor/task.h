@@ -39,4 +39,10 @@ void mote_task_cputime(const struct mote_thread_counts *counts, uint64_t *prev_u
  */
 void mote_task_adjust(struct mote_task *task);
 
+/*
+ * The executable's path as readlink(/proc/PID/exe) gives it, " (deleted)" included, NUL-terminated;
+ * "..." begins a path whose beginning is missing. Returns its length; 0: not known, or none.
+ */
+unsigned int mote_task_exe(const struct mote_ident *ident, char *path, unsigned int size);
+
 #endif

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The kernel's types, as far as mote reads them; libbpf fits the offsets to the running kernel
+ * (CO-RE), so that order and gaps do not matter here. What differs between kernels by more than
+ * an offset is in compat.h.
+ */
+#ifndef MOTE_KERNEL_H
+#define MOTE_KERNEL_H
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef signed short s16;
+typedef signed int s32;
+typedef signed long long s64;
+typedef _Bool bool;
+#define true 1
+#define false 0
+#define NULL ((void *)0)
+
+/* What bpf_helper_defs.h takes for granted. */
+typedef u8 __u8;
+typedef u16 __u16;
+typedef u32 __u32;
+typedef u64 __u64;
+typedef s16 __s16;
+typedef s32 __s32;
+typedef s64 __s64;
+typedef u16 __be16;
+typedef u32 __be32;
+typedef u32 __wsum;
+
+enum bpf_map_type {
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_RINGBUF = 27,
+};
+enum { BPF_F_MMAPABLE = 1 << 10 };
+enum { BPF_RB_NO_WAKEUP = 1 };
+
+#define PF_KTHREAD   0x00200000
+#define CLONE_PARENT 0x00008000
+#define CLONE_THREAD 0x00010000
+#define SIGNAL_GROUP_EXIT 0x00000004
+#define MAX_RT_PRIO  100
+#define DEFAULT_PRIO 120
+
+/* include/linux/pid.h: enum pid_type, unchanged since 4.19 */
+#define PIDTYPE_SID 3
+#define PIDTYPE_MAX 4
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct atomic_int {
+	int counter;
+};
+
+struct list_head {
+	struct list_head *next, *prev;
+};
+
+struct kuid {
+	u32 val;
+};
+
+struct cred {
+	struct kuid uid, gid;
+};
+
+struct task_io_accounting {
+	u64 rchar, wchar, syscr, syscw;
+	u64 read_bytes, write_bytes, cancelled_write_bytes;
+};
+
+struct sched_entity {
+	u64 sum_exec_runtime;
+};
+
+struct sched_info {
+	unsigned long long run_delay;
+};
+
+struct prev_cputime {
+	u64 utime, stime;
+};
+
+struct upid {
+	int nr;
+};
+
+struct pid {
+	struct upid numbers[1];
+};
+
+struct tty_driver {
+	int major, minor_start;
+};
+
+struct tty_struct {
+	struct tty_driver *driver;
+	int index;
+};
+
+/* The kernel's nest of typedefs, of which only the names of the members count. */
+struct seqcount {
+	u32 sequence;
+};
+
+struct seqcount_spinlock {
+	struct seqcount seqcount;
+};
+
+struct seqlock {
+	struct seqcount_spinlock seqcount;
+};
+
+struct signal_struct {
+	struct atomic_int live;
+	int nr_threads;
+	struct list_head thread_head;
+	struct seqlock stats_lock;
+	int group_exit_code;
+	unsigned int flags;
+	struct pid *pids[PIDTYPE_MAX];
+	struct tty_struct *tty;
+	u64 utime, stime, cutime, cstime;
+	struct prev_cputime prev_cputime;
+	unsigned long nvcsw, nivcsw;
+	unsigned long min_flt, maj_flt;
+	struct task_io_accounting ioac;
+	unsigned long long sum_sched_runtime;
+	short oom_score_adj;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	unsigned long *open_fds;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+	unsigned long open_fds_init[1];
+};
+
+struct hlist_bl_node {
+	struct hlist_bl_node *next, **pprev;
+};
+
+struct qstr {
+	const unsigned char *name;
+};
+
+struct dentry {
+	struct hlist_bl_node d_hash;
+	struct dentry *d_parent;
+	struct qstr d_name;
+};
+
+struct vfsmount {
+	struct dentry *mnt_root;
+};
+
+struct mount {
+	struct mount *mnt_parent;
+	struct dentry *mnt_mountpoint;
+	struct vfsmount mnt;
+};
+
+struct path {
+	struct vfsmount *mnt;
+	struct dentry *dentry;
+};
+
+struct file {
+	struct path f_path;
+};
+
+struct mm_struct {
+	unsigned long total_vm;
+	unsigned long arg_start, arg_end;
+	struct file *exe_file;
+};
+
+struct kernfs_node {
+	u64 id;
+};
+
+struct cgroup {
+	struct kernfs_node *kn;
+};
+
+struct css_set {
+	struct cgroup *dfl_cgrp;
+};
+
+struct task_struct {
+	int exit_state, exit_code;
+	unsigned int flags;
+	int prio, static_prio;
+	int pid, tgid;
+	struct sched_entity se;
+	struct sched_info sched_info;
+	struct mm_struct *mm;
+	struct task_struct *real_parent, *group_leader;
+	struct list_head thread_node;
+	u64 utime, stime;
+	unsigned long nvcsw, nivcsw;
+	u64 start_boottime;
+	unsigned long min_flt, maj_flt;
+	const struct cred *real_cred;
+	char comm[16];
+	struct files_struct *files;
+	struct signal_struct *signal;
+	u64 self_exec_id;
+	struct task_io_accounting ioac;
+	struct css_set *cgroups;
+};
+
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+	u64 session_id, seq_num;
+};
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+};
+
+/* The context of a classic tracepoint: /sys/kernel/tracing/events/task/task_newtask/format */
+struct trace_event_raw_task_newtask {
+	int pid;
+	unsigned long clone_flags;
+};
+
+#pragma clang attribute pop
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+
+#endif
