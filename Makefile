@@ -24,7 +24,7 @@ $(error ci/setup could not install what the build needs; its message is above)
 endif
 endif
 
-DEPS    := libbpf liburing inih msgpack
+DEPS    := libbpf liburing inih msgpack zlib
 WARN    := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
            -Wwrite-strings -Wvla -Wno-unused-parameter
 MOTE_CFLAGS := -std=gnu11 $(CFLAGS) $(WARN) -D_GNU_SOURCE -DMOTE_VERSION='"$(VERSION)"' \

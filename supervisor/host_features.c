@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "options.h"
 
@@ -74,16 +75,35 @@ static void read_kernel(struct mote_features *f, struct place *place)
 		  f->clocksource, sizeof(f->clocksource));
 }
 
+/* The kernel's configuration, from where distributions put it, else from CONFIG_IKCONFIG_PROC. */
+static const char *read_config(const struct mote_features *f, struct place *place)
+{
+	char path[512];
+	gzFile file;
+	int n;
+
+	snprintf(path, sizeof(path), "/boot/config-%s", f->release);
+	if (read_text(place, path))
+		return place->text;
+	snprintf(path, sizeof(path), "%s/proc/config.gz", place->root);
+	file = gzopen(path, "re");
+	if (!file)
+		return NULL;
+	n = gzread(file, place->text, TEXT_BYTES);
+	gzclose(file);
+	place->text[n > 0 ? n : 0] = '\0';
+	return n > 0 ? place->text : NULL;
+}
+
 static void read_preempt(struct mote_features *f, struct place *place)
 {
 	static const char *const paths[] = { "/proc/version", "/sys/kernel/debug/sched/preempt",
 					     "/proc/cmdline" };
-	char config[128], *texts[4] = { NULL };
+	char *texts[4] = { NULL };
 	const char *text;
 
-	snprintf(config, sizeof(config), "/boot/config-%s", f->release);
 	for (int i = 0; i < 4; i++) {
-		text = read_text(place, i < 3 ? paths[i] : config);
+		text = i < 3 ? read_text(place, paths[i]) : read_config(f, place);
 		texts[i] = text ? strdup(text) : NULL;
 	}
 	mote_features_preempt(&f->preempt, f->version, texts[0], texts[1], texts[2], texts[3]);

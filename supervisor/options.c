@@ -285,7 +285,7 @@ static int read_file(const char *path, char *buf, size_t size, size_t *len)
 int mote_options_load(struct mote_options *options, const char *path, char *err, size_t size)
 {
 	char *text = malloc(FILE_BYTES + 1);
-	size_t len;
+	size_t len = 0;
 	int r = text ? read_file(path, text, FILE_BYTES + 1, &len) : -ENOMEM;
 
 	if (r)
