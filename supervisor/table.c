@@ -20,6 +20,7 @@ struct mote_row {
 	uint64_t seen;        /* bit per field: was set in this sample */
 	uint64_t known;       /* bit per field: had a value once, `last` of a counter is valid */
 	uint64_t changed;     /* time */
+	uint64_t mark;        /* the parser's */
 	uint64_t asked, kept; /* number of the sample */
 	uint32_t next, prev;  /* in the order the rows were made */
 	uint32_t chain;       /* next of this hash, or next free row */
@@ -62,6 +63,7 @@ struct mote_table {
 	bool any_ended;
 
 	uint64_t fill, peak, dropped;
+	uint64_t epoch;
 };
 
 static struct mote_row *row_at(const struct mote_table *t, uint32_t i)
@@ -369,6 +371,7 @@ static void end_row(struct mote_table *t, struct mote_row *row)
 	row->chain = t->free;
 	t->free = i;
 	t->fill--;
+	t->epoch++;
 }
 
 void mote_table_end(struct mote_table *t)
@@ -490,6 +493,16 @@ uint64_t mote_row_changed(const struct mote_row *row)
 	return row->changed;
 }
 
+uint64_t mote_row_mark(const struct mote_row *row)
+{
+	return row->mark;
+}
+
+void mote_row_set_mark(struct mote_row *row, uint64_t mark)
+{
+	row->mark = mark;
+}
+
 enum mote_stream_id mote_table_stream(const struct mote_table *t)
 {
 	return t->stream;
@@ -521,6 +534,11 @@ bool mote_table_forgot(const struct mote_table *t, uint64_t since)
 const struct mote_row *mote_table_totals(const struct mote_table *t)
 {
 	return t->any_ended ? t->totals : NULL;
+}
+
+uint64_t mote_table_epoch(const struct mote_table *t)
+{
+	return t->epoch;
 }
 
 void mote_table_fill(const struct mote_table *t, struct mote_fill *fill)

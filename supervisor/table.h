@@ -68,6 +68,10 @@ double mote_row_get_f64(const struct mote_row *row, unsigned int field);
 const char *mote_row_get_str(const struct mote_table *table, const struct mote_row *row,
 			     unsigned int field);
 
+/* A number for the parser's own use, 0 in a new row; it is in no frame. */
+uint64_t mote_row_mark(const struct mote_row *row);
+void mote_row_set_mark(struct mote_row *row, uint64_t mark);
+
 enum mote_stream_id mote_table_stream(const struct mote_table *table);
 /* The row after `row`, in the order they were made; NULL at the end. NULL starts. */
 const struct mote_row *mote_table_next(const struct mote_table *table, const struct mote_row *row);
@@ -83,6 +87,9 @@ const char *mote_table_ended(const struct mote_table *table, uint64_t since, uns
 bool mote_table_forgot(const struct mote_table *table, uint64_t since);
 /* The sums of the COUNTER fields of all rows that ever ended; NULL if none did. */
 const struct mote_row *mote_table_totals(const struct mote_table *table);
+
+/* Grows when a row ends: a row found before may be another's now. */
+uint64_t mote_table_epoch(const struct mote_table *table);
 
 /* Fill, peak and turned away, for the table stream. */
 struct mote_fill {
