@@ -123,6 +123,9 @@ vmtest:
 	@$(MAKE) --no-print-directory -s all helpers
 	@vmtests/run $(BUILD) $(KERNEL)
 
+vmtest-refresh:
+	@vmtests/refresh $(BUILD)
+
 check:
 	@ci/setup build check
 	@$(MAKE) --no-print-directory -s $(BUILD)/gen/mote.skel.h
@@ -154,13 +157,14 @@ help:
 	@echo "make bench         measure cost, compare with the floor and with other agents"
 	@echo "make fuzz          fuzz every parser [SECONDS=60]"
 	@echo "make check         formatting, clang-tidy, cppcheck, include rules"
-	@echo "make vmtest        boot a Debian kernel in QEMU and test there [KERNEL=6.1]"
+	@echo "make vmtest        boot a Debian kernel in QEMU and test there [KERNEL=6.1, or all]"
+	@echo "make vmtest-refresh  pin the newest kernels of each series in vmtests/kernels"
 	@echo "make docs          write the generated pages in docs/ and dist/mote.conf"
 	@echo "make install       [DESTDIR=] [PREFIX=/usr/local]"
 	@echo "make clean"
 	@echo "Variables: BUILD=build CC=gcc CLANG=clang CFLAGS='-O2 -g' SAN= (sanitizer flags)"
 
-.PHONY: all unit helpers benches test run bench fuzz vmtest check docs install clean help
+.PHONY: all unit helpers benches test run bench fuzz vmtest vmtest-refresh check docs install clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
