@@ -61,8 +61,8 @@ struct mote_task {
 	u32 exec_id; /* task_struct.self_exec_id: grows with each exec */
 	u32 flags;   /* MOTE_TASK_* */
 	char state;  /* R S D T t X Z P I */
-	char comm[MOTE_COMM_LEN];
 	char pad0[3];
+	char comm[MOTE_COMM_LEN];
 	u64 present; /* bit PROCESS_<FIELD> of schema.h: which fields are known; 0 from BPF: all */
 
 	/* User space's own; BPF never writes below. */
@@ -70,6 +70,8 @@ struct mote_task {
 	u64 shown_utime, shown_stime; /* last given out; cputime_adjust keeps them monotonic */
 	u32 text;                     /* handle of argv and exe in the text store, 0: none yet */
 	u32 text_exec_id;             /* exec_id that `text` belongs to */
+	u32 seen; /* threads of this walk, the first included: mote_task_add_threads() */
+	u32 pad1;
 };
 
 enum mote_task_flags {
@@ -175,7 +177,7 @@ struct mote_event_ctl {
 
 _Static_assert(sizeof(struct mote_thread_counts) == 120, "mote_thread_counts");
 _Static_assert(sizeof(struct mote_thread) == 128, "mote_thread");
-_Static_assert(sizeof(struct mote_task) == 304, "mote_task");
+_Static_assert(sizeof(struct mote_task) == 312, "mote_task");
 _Static_assert(sizeof(struct mote_ctl) == 64, "mote_ctl");
 _Static_assert(sizeof(struct mote_ident) == 280, "mote_ident");
 _Static_assert(sizeof(struct mote_event) == 48, "mote_event");

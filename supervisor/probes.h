@@ -20,7 +20,7 @@ struct mote_probes;
 
 struct mote_probes_config {
 	bool iterator;                   /* try the task iterator */
-	enum mote_probes_events events;  /* which hooks of births and deaths to try */
+	enum mote_events_choice events;  /* auto: tracepoint, else tp_btf; connector, off: none */
 	unsigned int processes, threads; /* records that task_recs (a half) and thread_recs hold */
 	unsigned int event_bytes;        /* of the ring buffer; a power of two, a page at least */
 	unsigned int argv_bytes;         /* most bytes of a command line in an exec record */
@@ -32,8 +32,7 @@ struct mote_probes_config {
 	bool no_probe_read;
 };
 
-/* Pinned iterators and the memory that they fill. Everything stays mapped until
- * mote_probes_close(). */
+/* Pinned iterators and the memory that they fill, mapped until mote_probes_close(). */
 struct mote_probes_iterator {
 	int dirfd; /* of a detached bpffs; openat(dirfd, name), one read() to its end */
 	const char *tasks, *idents; /* names under dirfd; idents NULL if it could not be had */
@@ -43,8 +42,7 @@ struct mote_probes_iterator {
 	struct mote_ident_want *want;
 	struct mote_ident *ident; /* MOTE_IDENTS records */
 	unsigned int processes, nthreads;
-	bool has_exe; /* idents give paths of executables */
-	bool has_rss; /* false under lockdown=confidentiality up to 6.1 */
+	bool probe_read; /* false, under lockdown: no idents, and see the flags of the records */
 };
 
 /* Births, execs and deaths. */
@@ -52,7 +50,6 @@ struct mote_probes_lifecycle {
 	struct mote_ringbuf ring;
 	const struct mote_event_ctl *ctl;
 	bool tp_btf; /* else classic tracepoints */
-	bool argv;   /* exec records carry the command line */
 };
 
 /*
@@ -69,9 +66,10 @@ struct mote_probes_iterator *mote_probes_iterator(struct mote_probes *probes);
 struct mote_probes_lifecycle *mote_probes_lifecycle(struct mote_probes *probes);
 
 /*
- * Why bpf() gave `err` (negative errno), in words for a person, into `text`: capabilities, the
- * memlock limit, sysctl, lockdown; `log` is libbpf's last warning or "".
+ * Why BPF could not be had, for a person: what `what` (an action) met was `err`, a negative errno;
+ * `log` is what libbpf or the verifier said to it, or "". Names what is missing: capabilities, the
+ * memlock limit, BTF, lockdown.
  */
-void mote_probes_explain(int err, const char *log, char *text, unsigned int size);
+void mote_probes_explain(char *text, size_t size, const char *what, int err, const char *log);
 
 #endif

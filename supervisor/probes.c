@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * Loads, attaches and maps the BPF programs. The two tiers, task iterators and lifecycle programs,
+ * are two instances of one skeleton, so that what the kernel refuses of the one does not take the
+ * other with it; each is tried in the order of a table, best first, and the reason of the first
+ * failure is what the tier reports. struct mote_probes owns skeletons, links, mappings and the
+ * bpffs; closing it detaches everything.
+ */
+#include "probes.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "mote.skel.h"
+#include "probes_log.h"
+#include "probes_mount.h"
+
+#define LINKS_MAX   3
+#define INIT_PID_NS 0xEFFFFFFCu /* include/linux/proc_ns.h: PROC_PID_INIT_INO */
+
+/* One instance of the skeleton and what it holds. */
+struct piece {
+	struct mote_bpf *bpf;
+	struct bpf_link *links[LINKS_MAX];
+	unsigned int nlinks;
+	void *map[2];
+	size_t map_len[2];
+};
+
+struct mote_probes {
+	struct piece tasks, events;
+	struct mote_probes_iterator iterator;
+	struct mote_probes_lifecycle lifecycle;
+	bool has_iterator, has_lifecycle;
+};
+
+/* The reason of a failure, and whether another way is worth trying. */
+struct verdict {
+	char reason[256];
+	bool final;
+};
+
+static int fail(struct verdict *v, const char *what, int err)
+{
+	mote_probes_explain(v->reason, sizeof(v->reason), what, err, mote_probes_log_line());
+	v->final = err == -EPERM || err == -ENOSYS || err == -ENOMEM;
+	return err;
+}
+
+static void piece_close(struct piece *p)
+{
+	for (unsigned int i = 0; i < p->nlinks; i++)
+		bpf_link__destroy(p->links[i]);
+	for (unsigned int i = 0; i < 2; i++) {
+		if (p->map[i])
+			munmap(p->map[i], p->map_len[i]);
+	}
+	mote_bpf__destroy(p->bpf);
+	*p = (struct piece){ 0 };
+}
+
+static int piece_open(struct piece *p, const struct mote_probes_config *cfg)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, opts,
+		    .btf_custom_path = cfg->btf && cfg->btf[0] ? cfg->btf : NULL);
+
+	mote_probes_log_begin();
+	p->bpf = mote_bpf__open_opts(&opts);
+	return p->bpf ? 0 : -errno;
+}
+
+/* Each mapping stays; its pages are written by the kernel, so that none of them faults later. */
+static int piece_map(struct piece *p, unsigned int i, int fd, int prot, off_t at, size_t len)
+{
+	void *mem = mmap(NULL, len, prot, MAP_SHARED | MAP_POPULATE, fd, at);
+
+	if (mem == MAP_FAILED)
+		return -errno;
+	p->map[i] = mem;
+	p->map_len[i] = len;
+	return 0;
+}
+
+static int keep_link(struct piece *p, struct bpf_link *link)
+{
+	if (!link)
+		return -errno;
+	p->links[p->nlinks++] = link;
+	return 0;
+}
+
+static size_t whole_pages(size_t len)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+
+	return (len + page - 1) & ~(page - 1);
+}
+
+static int tasks_load(struct piece *p, const struct mote_probes_config *cfg, bool probe_read)
+{
+	int err = piece_open(p, cfg);
+
+	if (err)
+		return err;
+	p->bpf->rodata->task_max = cfg->processes;
+	p->bpf->rodata->thread_max = cfg->threads;
+	p->bpf->rodata->page_size = sysconf(_SC_PAGESIZE);
+	p->bpf->rodata->probe_read = probe_read;
+	bpf_map__set_max_entries(p->bpf->maps.task_recs, 2 * cfg->processes);
+	bpf_map__set_max_entries(p->bpf->maps.thread_recs, cfg->threads);
+	bpf_map__set_autocreate(p->bpf->maps.events, false);
+	bpf_map__set_autocreate(p->bpf->maps.exec_scratch, false);
+	bpf_program__set_autoload(p->bpf->progs.tasks, true);
+	bpf_program__set_autoload(p->bpf->progs.idents, probe_read);
+	return mote_bpf__load(p->bpf);
+}
+
+/* The loop opens iterators by name, unprivileged, which bpf() would not let it do. */
+static int pin(struct bpf_link *link, int dirfd, const char *name,
+	       const struct mote_probes_config *cfg)
+{
+	char path[64];
+	int err;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", dirfd, name);
+	err = bpf_link__pin(link, path);
+	if (err)
+		return err;
+	if (cfg->uid != (uid_t)-1 && fchownat(dirfd, name, cfg->uid, cfg->gid, 0))
+		return -errno;
+	return fchmodat(dirfd, name, 0400, 0) ? -errno : 0;
+}
+
+static int tasks_attach(struct piece *p, int dirfd, const struct mote_probes_config *cfg,
+			struct verdict *v)
+{
+	struct bpf_program *const progs[] = { p->bpf->progs.tasks, p->bpf->progs.idents };
+	static const char *const names[] = { "tasks", "idents" };
+	int err;
+
+	for (unsigned int i = 0; i < 2; i++) {
+		if (!bpf_program__autoload(progs[i]))
+			continue;
+		err = keep_link(p, bpf_program__attach(progs[i]));
+		if (err)
+			return fail(v, "attaching the task iterator", err);
+		err = pin(p->links[p->nlinks - 1], dirfd, names[i], cfg);
+		if (err)
+			return fail(v, "pinning the task iterator in a private bpffs", err);
+	}
+	return 0;
+}
+
+static int tasks_map(struct piece *p, const struct mote_probes_config *cfg)
+{
+	size_t tasks = whole_pages(2ul * cfg->processes * sizeof(struct mote_task));
+	size_t threads = whole_pages((size_t)cfg->threads * sizeof(struct mote_thread));
+	int err = piece_map(p, 0, bpf_map__fd(p->bpf->maps.task_recs), PROT_READ | PROT_WRITE, 0,
+			    tasks);
+
+	return err ? err
+		   : piece_map(p, 1, bpf_map__fd(p->bpf->maps.thread_recs), PROT_READ | PROT_WRITE,
+			       0, threads);
+}
+
+static int tasks_try(struct mote_probes *probes, const struct mote_probes_config *cfg,
+		     bool probe_read, struct verdict *v)
+{
+	struct piece *p = &probes->tasks;
+	int dirfd = -1, err;
+
+	err = tasks_load(p, cfg, probe_read);
+	if (err) {
+		fail(v, "bpf()", err);
+		goto out;
+	}
+	dirfd = mote_probes_mount("bpf");
+	if (dirfd < 0) {
+		err = fail(v, "mounting a private bpffs for the task iterator", dirfd);
+		goto out;
+	}
+	err = tasks_attach(p, dirfd, cfg, v);
+	if (err)
+		goto out;
+	err = tasks_map(p, cfg);
+	if (err) {
+		fail(v, "mapping the task records", err);
+		goto out;
+	}
+	probes->iterator = (struct mote_probes_iterator){
+		.dirfd = dirfd,
+		.tasks = "tasks",
+		.idents = probe_read ? "idents" : NULL,
+		.ctl = &p->bpf->bss->task_ctl,
+		.half = { p->map[0], (struct mote_task *)p->map[0] + cfg->processes },
+		.threads = p->map[1],
+		.want = &p->bpf->bss->ident_want,
+		.ident = p->bpf->bss->ident_recs,
+		.processes = cfg->processes,
+		.nthreads = cfg->threads,
+		.probe_read = probe_read,
+	};
+	return 0;
+out:
+	if (dirfd >= 0)
+		close(dirfd);
+	piece_close(p);
+	return err;
+}
+
+/* Programs give the pids of the initial pid namespace: in another they would name strangers. */
+static bool in_other_pid_ns(void)
+{
+	struct stat st;
+
+	return !stat("/proc/self/ns/pid", &st) && st.st_ino != INIT_PID_NS;
+}
+
+static void tasks_open(struct mote_probes *probes, const struct mote_probes_config *cfg,
+		       struct mote_tiers *tiers)
+{
+	struct verdict first = { 0 }, second = { 0 };
+
+	if (!cfg->no_probe_read && !tasks_try(probes, cfg, true, &first)) {
+		probes->has_iterator = true;
+		mote_tiers_add(tiers, "task_iterator", "iter/task", "%s", "");
+		mote_tiers_add(tiers, "executable", "iter/task", "%s", "");
+		return;
+	}
+	if (!first.final && !tasks_try(probes, cfg, false, &second)) {
+		probes->has_iterator = true;
+		mote_tiers_add(tiers, "task_iterator", "iter/task",
+			       "without descriptors above 64 a process, and memory up to 6.1: %s",
+			       first.reason);
+		mote_tiers_add(tiers, "executable", "none",
+			       "paths of executables need bpf_probe_read_kernel(): %s",
+			       first.reason);
+		return;
+	}
+	mote_tiers_add(tiers, "task_iterator", "none", "%s", first.reason);
+	mote_tiers_add(tiers, "executable", "none", "%s", "no task iterator");
+}
+
+/* A way to get at births and deaths; see the switches in lifecycle.bpf.c. */
+struct way {
+	bool tp_btf, direct, probe_read;
+};
+
+/* Classic tracepoints by direct loads (5.11), by probe_read (5.10), under lockdown; then tp_btf. */
+static const struct way ways[] = {
+	{ .tp_btf = false, .direct = true, .probe_read = true },
+	{ .tp_btf = false, .direct = false, .probe_read = true },
+	{ .tp_btf = false, .direct = true, .probe_read = false },
+	{ .tp_btf = true, .direct = true, .probe_read = true },
+	{ .tp_btf = true, .direct = true, .probe_read = false },
+};
+
+struct hook {
+	const char *category, *name;
+	struct bpf_program *classic, *btf;
+};
+
+static void hooks_of(const struct mote_bpf *bpf, struct hook hooks[LINKS_MAX])
+{
+	hooks[0] = (struct hook){ "task", "task_newtask", bpf->progs.fork_tp, bpf->progs.fork_btf };
+	hooks[1] = (struct hook){ "sched", "sched_process_exec", bpf->progs.exec_tp,
+				  bpf->progs.exec_btf };
+	hooks[2] = (struct hook){ "sched", "sched_process_exit", bpf->progs.exit_tp,
+				  bpf->progs.exit_btf };
+}
+
+static int events_load(struct piece *p, const struct mote_probes_config *cfg, const struct way *way)
+{
+	struct hook hooks[LINKS_MAX];
+	int err = piece_open(p, cfg);
+
+	if (err)
+		return err;
+	p->bpf->rodata->argv_max =
+		cfg->argv_bytes < MOTE_ARGV_MAX ? cfg->argv_bytes : MOTE_ARGV_MAX;
+	p->bpf->rodata->event_direct = way->direct;
+	p->bpf->rodata->event_probe_read = way->probe_read;
+	bpf_map__set_max_entries(p->bpf->maps.events, cfg->event_bytes);
+	bpf_map__set_autocreate(p->bpf->maps.task_recs, false);
+	bpf_map__set_autocreate(p->bpf->maps.thread_recs, false);
+	hooks_of(p->bpf, hooks);
+	for (unsigned int i = 0; i < LINKS_MAX; i++)
+		bpf_program__set_autoload(way->tp_btf ? hooks[i].btf : hooks[i].classic, true);
+	return mote_bpf__load(p->bpf);
+}
+
+/* libbpf reads the id under a fixed path; ours can come from a tracefs that is not mounted. */
+static int attach_classic(struct piece *p, const struct hook *hook, bool may_mount)
+{
+	struct perf_event_attr attr = { .type = PERF_TYPE_TRACEPOINT, .size = sizeof(attr) };
+	int id = mote_probes_tracepoint(hook->category, hook->name, may_mount);
+	int fd, err;
+
+	if (id < 0)
+		return id;
+	attr.config = id;
+	fd = syscall(SYS_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	err = keep_link(p, bpf_program__attach_perf_event(hook->classic, fd));
+	if (err)
+		close(fd);
+	return err;
+}
+
+static int events_attach(struct piece *p, const struct mote_probes_config *cfg,
+			 const struct way *way, struct verdict *v)
+{
+	struct hook hooks[LINKS_MAX];
+	char what[64];
+	int err;
+
+	hooks_of(p->bpf, hooks);
+	for (unsigned int i = 0; i < LINKS_MAX; i++) {
+		if (way->tp_btf)
+			err = keep_link(p, bpf_program__attach(hooks[i].btf));
+		else
+			err = attach_classic(p, &hooks[i], cfg->mount_tracefs);
+		if (err == -ENODEV) {
+			snprintf(
+				v->reason, sizeof(v->reason),
+				"tracefs is not mounted and mote may not mount it: mount -t tracefs tracefs /sys/kernel/tracing");
+			return err;
+		}
+		snprintf(what, sizeof(what), "attaching to %s", hooks[i].name);
+		if (err)
+			return fail(v, what, err);
+	}
+	return 0;
+}
+
+static int events_map(struct piece *p, struct mote_ringbuf *ring, size_t size)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+	int fd = bpf_map__fd(p->bpf->maps.events);
+	int err = piece_map(p, 0, fd, PROT_READ | PROT_WRITE, 0, page);
+
+	if (!err)
+		err = piece_map(p, 1, fd, PROT_READ, page, page + 2 * size);
+	if (err)
+		return err;
+	*ring = (struct mote_ringbuf){
+		.consumer = p->map[0],
+		.producer = p->map[1],
+		.data = (const uint8_t *)p->map[1] + page,
+		.size = size,
+	};
+	return 0;
+}
+
+static int events_try(struct mote_probes *probes, const struct mote_probes_config *cfg,
+		      const struct way *way, struct verdict *v)
+{
+	struct piece *p = &probes->events;
+	int err = events_load(p, cfg, way);
+
+	if (err) {
+		fail(v, "bpf()", err);
+		goto out;
+	}
+	/* Mapped before it is filled: nothing is lost to a slow start. */
+	err = events_map(p, &probes->lifecycle.ring, cfg->event_bytes);
+	if (err) {
+		fail(v, "mapping the ring buffer", err);
+		goto out;
+	}
+	err = events_attach(p, cfg, way, v);
+	if (err)
+		goto out;
+	probes->lifecycle.ctl = &p->bpf->bss->event_ctl;
+	probes->lifecycle.tp_btf = way->tp_btf;
+	return 0;
+out:
+	piece_close(p);
+	return err;
+}
+
+static bool wanted(const struct mote_probes_config *cfg, const struct way *way)
+{
+	if (cfg->no_probe_read && (way->probe_read || !way->direct))
+		return false;
+	return cfg->events == MOTE_EVENTS_AUTO ||
+	       cfg->events == (way->tp_btf ? MOTE_EVENTS_TP_BTF : MOTE_EVENTS_TRACEPOINT);
+}
+
+static void events_open(struct mote_probes *probes, const struct mote_probes_config *cfg,
+			struct mote_tiers *tiers)
+{
+	struct verdict first = { 0 }, v = { 0 };
+
+	for (unsigned int i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		if (!wanted(cfg, &ways[i]))
+			continue;
+		if (!events_try(probes, cfg, &ways[i], &v)) {
+			probes->has_lifecycle = true;
+			mote_tiers_add(tiers, "process_events",
+				       ways[i].tp_btf ? "tp_btf" : "tracepoint", "%s",
+				       ways[i].tp_btf ? first.reason : "");
+			return;
+		}
+		/* The last of the classic ways knows most: the others are tried for other kernels.
+		 */
+		if (!first.reason[0] || !ways[i].tp_btf)
+			first = v;
+		if (v.final)
+			break;
+	}
+	mote_tiers_add(tiers, "process_events", "none", "%s", first.reason);
+}
+
+int mote_probes_open(const struct mote_probes_config *cfg, struct mote_tiers *tiers,
+		     struct mote_probes **out)
+{
+	struct mote_probes *probes = calloc(1, sizeof(*probes));
+
+	if (!probes)
+		return -ENOMEM;
+	if (in_other_pid_ns()) {
+		mote_tiers_add(tiers, "task_iterator", "none", "%s",
+			       "in a pid namespace of its own: BPF would give the host's pids");
+		mote_tiers_add(tiers, "process_events", "none", "%s",
+			       "in a pid namespace of its own: BPF would give the host's pids");
+		*out = probes;
+		return 0;
+	}
+	if (cfg->iterator)
+		tasks_open(probes, cfg, tiers);
+	if (cfg->events <= MOTE_EVENTS_TP_BTF)
+		events_open(probes, cfg, tiers);
+	*out = probes;
+	return 0;
+}
+
+void mote_probes_close(struct mote_probes *probes)
+{
+	if (!probes)
+		return;
+	piece_close(&probes->tasks);
+	piece_close(&probes->events);
+	if (probes->has_iterator)
+		close(probes->iterator.dirfd);
+	free(probes);
+}
+
+struct mote_probes_iterator *mote_probes_iterator(struct mote_probes *probes)
+{
+	return probes->has_iterator ? &probes->iterator : NULL;
+}
+
+struct mote_probes_lifecycle *mote_probes_lifecycle(struct mote_probes *probes)
+{
+	return probes->has_lifecycle ? &probes->lifecycle : NULL;
+}
