@@ -237,13 +237,18 @@ static int decode(struct mote_client *client, const uint8_t *body, size_t size)
 	return 0;
 }
 
+static bool is_known(unsigned int type)
+{
+	return type >= MOTE_FRAME_HELLO && type < MOTE_FRAME_TYPES;
+}
+
 static int take_body(struct mote_client *client, const uint8_t *body, size_t size,
 		     struct mote_message *message)
 {
 	const char *wrong = NULL;
 	int err;
 
-	if (client->raw && message->type != MOTE_MESSAGE_HELLO)
+	if (client->raw && (message->type == MOTE_MESSAGE_DATA || !is_known(message->type)))
 		return 0;
 	err = decode(client, body, size);
 	if (err)
@@ -302,12 +307,6 @@ static int check_header(struct mote_client *client, const struct mote_frame_head
 	return 0;
 }
 
-/* Whether the type is one to hand out. */
-static bool is_wanted(const struct mote_client *client, unsigned int type)
-{
-	return client->raw || (type >= MOTE_FRAME_HELLO && type < MOTE_FRAME_TYPES);
-}
-
 /* Returns 1 a message, 0 more bytes are needed (*need of them from start), or an error. */
 static int take_frame(struct mote_client *client, struct mote_message *message, size_t *need)
 {
@@ -333,7 +332,7 @@ static int take_frame(struct mote_client *client, struct mote_message *message, 
 		return 0;
 	client->frames++;
 	client->taken = *need;
-	if (!is_wanted(client, header.type))
+	if (!client->raw && !is_known(header.type))
 		return 0;
 	from_header(client, &header, &made);
 	err = take_body(client, client->buffer + client->start + HEADER, *need - HEADER, &made);

@@ -200,7 +200,7 @@ MOTE_API int mote_fd(const struct mote_client *client);
 MOTE_API void mote_set_max_body(struct mote_client *client, uint32_t bytes);
 
 /*
- * For recorders and relays: bodies other than the hello's are not decoded (rows are not to be
+ * For recorders and relays: bodies of data are not decoded (rows are not to be
  * had), and frames of types this library does not know are given too, not passed over.
  */
 MOTE_API void mote_set_raw(struct mote_client *client, bool raw);
