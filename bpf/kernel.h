@@ -39,12 +39,12 @@ enum bpf_map_type {
 enum { BPF_F_MMAPABLE = 1 << 10 };
 enum { BPF_RB_NO_WAKEUP = 1 };
 
-#define PF_KTHREAD   0x00200000
-#define CLONE_PARENT 0x00008000
-#define CLONE_THREAD 0x00010000
+#define PF_KTHREAD        0x00200000
+#define CLONE_PARENT      0x00008000
+#define CLONE_THREAD      0x00010000
 #define SIGNAL_GROUP_EXIT 0x00000004
-#define MAX_RT_PRIO  100
-#define DEFAULT_PRIO 120
+#define MAX_RT_PRIO       100
+#define DEFAULT_PRIO      120
 
 /* include/linux/pid.h: enum pid_type, unchanged since 4.19 */
 #define PIDTYPE_SID 3

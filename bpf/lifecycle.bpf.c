@@ -53,6 +53,16 @@ static __always_inline void dropped(enum mote_event_kind kind)
 	__sync_fetch_and_add(&event_ctl.dropped[kind], 1);
 }
 
+static __always_inline void load_comm(char *to, struct task_struct *t)
+{
+	if (event_direct) {
+		((u64 *)to)[0] = ((u64 *)t->comm)[0];
+		((u64 *)to)[1] = ((u64 *)t->comm)[1];
+	} else {
+		bpf_core_read(to, MOTE_COMM_LEN, &t->comm);
+	}
+}
+
 /* `t` is current, or for a fork by tp_btf the child. */
 static __always_inline void event_head(struct mote_event *e, struct task_struct *t, u32 kind)
 {
@@ -65,7 +75,7 @@ static __always_inline void event_head(struct mote_event *e, struct task_struct 
 	e->uid = LOAD(cred, uid.val);
 	e->time = bpf_ktime_get_ns();
 	e->start = LOAD(t, start_boottime);
-	bpf_get_current_comm(e->comm, sizeof(e->comm));
+	load_comm(e->comm, t);
 }
 
 static __always_inline int on_fork(struct task_struct *parent, struct task_struct *child, u32 pid,
@@ -261,6 +271,44 @@ static __always_inline bool nobody_lives(struct task_struct *t)
 	return LOAD(s, live.counter) == 0;
 }
 
+/*
+ * The last thread of a process, its leader, is freed: every thread's counts are in signal_struct,
+ * the leader's too. What it ran after it was reaped is only in its own, which matters where nobody
+ * waits: it then reaps itself. Its parent may be gone.
+ */
+static __always_inline int on_free(struct task_struct *t)
+{
+	struct signal_struct *s = LOAD(t, signal);
+	struct cred *cred = (void *)LOAD(t, real_cred);
+	struct mote_event_exit *e;
+	u64 own = LOAD(t, se.sum_exec_runtime);
+
+	if (LOAD(t, pid) != LOAD(t, tgid))
+		return 0;
+	e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
+	if (!e) {
+		dropped(MOTE_EVENT_FINAL);
+		return 0;
+	}
+	e->event.kind = MOTE_EVENT_FINAL;
+	e->event.pid = LOAD(t, tgid);
+	e->event.ppid = 0;
+	e->event.uid = LOAD(cred, uid.val);
+	e->event.time = bpf_ktime_get_ns();
+	e->event.start = LOAD(t, start_boottime);
+	load_comm(e->event.comm, t);
+	e->exit_code = wait_status(t, s);
+	e->flags = 0;
+	set_gone(&e->counts, s);
+	if (e->counts.run_time < own)
+		e->counts.run_time = own;
+	e->prev_utime = LOAD(s, prev_cputime.utime);
+	e->prev_stime = LOAD(s, prev_cputime.stime);
+	e->cgroup_id = 0;
+	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
 SEC("?tp/task/task_newtask")
 int fork_tp(struct trace_event_raw_task_newtask *ctx)
 {
@@ -304,4 +352,11 @@ int exit_btf(u64 *ctx)
 			    : nobody_lives(t);
 
 	return dead ? on_exit(t) : 0;
+}
+
+/* Classic, it would only tell a pid. It is called with preemption off, and so loses nothing. */
+SEC("?tp_btf/sched_process_free")
+int final_btf(u64 *ctx)
+{
+	return on_free((struct task_struct *)ctx[0]);
 }

@@ -26,7 +26,8 @@
 #include "probes_log.h"
 #include "probes_mount.h"
 
-#define LINKS_MAX   3
+#define HOOKS       3
+#define LINKS_MAX   (HOOKS + 1)
 #define INIT_PID_NS 0xEFFFFFFCu /* include/linux/proc_ns.h: PROC_PID_INIT_INO */
 
 /* One instance of the skeleton and what it holds. */
@@ -254,16 +255,20 @@ static void tasks_open(struct mote_probes *probes, const struct mote_probes_conf
 
 /* A way to get at births and deaths; see the switches in lifecycle.bpf.c. */
 struct way {
-	bool tp_btf, direct, probe_read;
+	bool tp_btf, direct, probe_read, final;
 };
 
-/* Classic tracepoints by direct loads (5.11), by probe_read (5.10), under lockdown; then tp_btf. */
+/*
+ * Classic tracepoints by direct loads (5.11), by probe_read (5.10), under lockdown, and by a BTF
+ * file where the kernel has no BTF of its own; then tp_btf.
+ */
 static const struct way ways[] = {
-	{ .tp_btf = false, .direct = true, .probe_read = true },
-	{ .tp_btf = false, .direct = false, .probe_read = true },
-	{ .tp_btf = false, .direct = true, .probe_read = false },
-	{ .tp_btf = true, .direct = true, .probe_read = true },
-	{ .tp_btf = true, .direct = true, .probe_read = false },
+	{ .tp_btf = false, .direct = true, .probe_read = true, .final = true },
+	{ .tp_btf = false, .direct = false, .probe_read = true, .final = true },
+	{ .tp_btf = false, .direct = true, .probe_read = false, .final = true },
+	{ .tp_btf = false, .direct = false, .probe_read = true, .final = false },
+	{ .tp_btf = true, .direct = true, .probe_read = true, .final = true },
+	{ .tp_btf = true, .direct = true, .probe_read = false, .final = true },
 };
 
 struct hook {
@@ -271,7 +276,7 @@ struct hook {
 	struct bpf_program *classic, *btf;
 };
 
-static void hooks_of(const struct mote_bpf *bpf, struct hook hooks[LINKS_MAX])
+static void hooks_of(const struct mote_bpf *bpf, struct hook hooks[HOOKS])
 {
 	hooks[0] = (struct hook){ "task", "task_newtask", bpf->progs.fork_tp, bpf->progs.fork_btf };
 	hooks[1] = (struct hook){ "sched", "sched_process_exec", bpf->progs.exec_tp,
@@ -282,7 +287,7 @@ static void hooks_of(const struct mote_bpf *bpf, struct hook hooks[LINKS_MAX])
 
 static int events_load(struct piece *p, const struct mote_probes_config *cfg, const struct way *way)
 {
-	struct hook hooks[LINKS_MAX];
+	struct hook hooks[HOOKS];
 	int err = piece_open(p, cfg);
 
 	if (err)
@@ -295,8 +300,9 @@ static int events_load(struct piece *p, const struct mote_probes_config *cfg, co
 	bpf_map__set_autocreate(p->bpf->maps.task_recs, false);
 	bpf_map__set_autocreate(p->bpf->maps.thread_recs, false);
 	hooks_of(p->bpf, hooks);
-	for (unsigned int i = 0; i < LINKS_MAX; i++)
+	for (unsigned int i = 0; i < HOOKS; i++)
 		bpf_program__set_autoload(way->tp_btf ? hooks[i].btf : hooks[i].classic, true);
+	bpf_program__set_autoload(p->bpf->progs.final_btf, way->final);
 	return mote_bpf__load(p->bpf);
 }
 
@@ -322,12 +328,12 @@ static int attach_classic(struct piece *p, const struct hook *hook, bool may_mou
 static int events_attach(struct piece *p, const struct mote_probes_config *cfg,
 			 const struct way *way, struct verdict *v)
 {
-	struct hook hooks[LINKS_MAX];
+	struct hook hooks[HOOKS];
 	char what[64];
 	int err;
 
 	hooks_of(p->bpf, hooks);
-	for (unsigned int i = 0; i < LINKS_MAX; i++) {
+	for (unsigned int i = 0; i < HOOKS; i++) {
 		if (way->tp_btf)
 			err = keep_link(p, bpf_program__attach(hooks[i].btf));
 		else
@@ -342,7 +348,10 @@ static int events_attach(struct piece *p, const struct mote_probes_config *cfg,
 		if (err)
 			return fail(v, what, err);
 	}
-	return 0;
+	if (!way->final)
+		return 0;
+	err = keep_link(p, bpf_program__attach(p->bpf->progs.final_btf));
+	return err ? fail(v, "attaching to sched_process_free", err) : 0;
 }
 
 static int events_map(struct piece *p, struct mote_ringbuf *ring, size_t size)
@@ -385,6 +394,7 @@ static int events_try(struct mote_probes *probes, const struct mote_probes_confi
 		goto out;
 	probes->lifecycle.ctl = &p->bpf->bss->event_ctl;
 	probes->lifecycle.tp_btf = way->tp_btf;
+	probes->lifecycle.final = way->final;
 	return 0;
 out:
 	piece_close(p);

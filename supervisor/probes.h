@@ -50,6 +50,7 @@ struct mote_probes_lifecycle {
 	struct mote_ringbuf ring;
 	const struct mote_event_ctl *ctl;
 	bool tp_btf; /* else classic tracepoints */
+	bool final;  /* MOTE_EVENT_FINAL follows each MOTE_EVENT_EXIT */
 };
 
 /*
