@@ -69,6 +69,9 @@ $(BUILD)/supervisor.a: $(call obj,$(SUPERVISOR))
 $(BUILD)/moted: $(BUILD)/supervisor/main.o $(BUILD)/supervisor.a
 	$(CC) $(MOTE_LDFLAGS) -o $@ $^ $(MOTE_LIBS)
 
+$(BUILD)/gen/docs: gen/docs.c $(BUILD)/supervisor.a
+	$(CC) $(MOTE_CFLAGS) $(MOTE_LDFLAGS) -MMD -MP -o $@ $< $(BUILD)/supervisor.a $(MOTE_LIBS)
+
 $(BUILD)/clients/%.pic.o: clients/%.c
 	@mkdir -p $(@D)
 	$(CC) $(MOTE_CFLAGS) -fPIC -fvisibility=hidden -MMD -MP -c $< -o $@
