@@ -150,31 +150,38 @@ const char *mote_error(const struct mote_client *client)
 	return client->error;
 }
 
+/* That of the message's stream and interval, made if it is the first; NULL: gaps are not seen. */
+static struct sequence *find_sequence(struct mote_client *client,
+				      const struct mote_message *message)
+{
+	struct sequence *s;
+
+	for (size_t i = 0; i < client->nsequences; i++) {
+		s = &client->sequences[i];
+		if (s->stream == message->stream_id && s->interval_ms == message->interval_ms)
+			return s;
+	}
+	if (client->nsequences == MAX_SEQUENCES)
+		return NULL;
+	s = realloc(client->sequences, (client->nsequences + 1) * sizeof(*s));
+	if (!s)
+		return NULL;
+	client->sequences = s;
+	s += client->nsequences++;
+	*s = (struct sequence){ message->stream_id, message->interval_ms, message->sequence };
+	return s;
+}
+
 /*
  * Updates lost between the frame before and this one. Frames of one update have the same number,
  * and those that continue a keyframe can have an earlier one than the update before them.
  */
 static uint64_t count_missed(struct mote_client *client, const struct mote_message *message)
 {
-	struct sequence *s = client->sequences;
-	struct sequence *end = s + client->nsequences;
+	struct sequence *s = find_sequence(client, message);
 	uint64_t missed = 0;
 
-	while (s < end &&
-	       (s->stream != message->stream_id || s->interval_ms != message->interval_ms))
-		s++;
-	if (s == end) {
-		if (client->nsequences == MAX_SEQUENCES)
-			return 0;
-		s = realloc(client->sequences, (client->nsequences + 1) * sizeof(*s));
-		if (!s) /* then gaps of this stream are not seen */
-			return 0;
-		client->sequences = s;
-		s += client->nsequences++;
-		*s = (struct sequence){ message->stream_id, message->interval_ms,
-					message->sequence };
-	}
-	if (message->sequence > s->last) {
+	if (s && message->sequence > s->last) {
 		missed = message->sequence - s->last - 1;
 		s->last = message->sequence;
 	}
