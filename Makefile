@@ -147,7 +147,8 @@ install: all
 	ln -sf libmote.so.1 $(DESTDIR)$(PREFIX)/lib/libmote.so
 	install -Dm644 $(BUILD)/libmote.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/libmote.pc
 	install -Dm644 dist/mote.conf $(DESTDIR)$(PREFIX)/share/doc/mote/mote.conf
-	install -Dm644 dist/mote.service $(DESTDIR)$(PREFIX)/lib/systemd/system/mote.service
+	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
+	sed 's|/usr/local|$(PREFIX)|' dist/mote.service > $(DESTDIR)$(PREFIX)/lib/systemd/system/mote.service
 	install -Dm644 dist/mote.socket $(DESTDIR)$(PREFIX)/lib/systemd/system/mote.socket
 
 clean:
