@@ -6,6 +6,7 @@
 #ifndef MOTE_PARSE_CHECK_H
 #define MOTE_PARSE_CHECK_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
