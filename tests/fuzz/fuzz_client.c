@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * libFuzzer over libmote: the input is what a server sends. Every value of every message is
- * looked at, and bodies alone are decoded behind a hello, so that the fuzzer need not learn the
- * framing first.
- *
- * SOURCES: clients/libmote.c clients/libmote_body.c clients/libmote_hello.c
- * CFLAGS: -Isupervisor -Iclients -D_GNU_SOURCE
- * LIBS: -lmsgpackc
+ * libmote and `mote dump --json`: the input is what a server sends. Every value of every message
+ * is looked at and written as JSON, which must be lines of balanced brackets without control
+ * characters. Bodies alone are decoded behind a hello, so that the fuzzer need not learn the
+ * framing first. Needs clients/libmote*.c, which tests/fuzz/run links; clients/json.c and
+ * clients/output.c are no part of it and are included.
  */
 #include <endian.h>
 #include <errno.h>
@@ -18,6 +16,8 @@
 
 #include "libmote.h"
 #include "protocol.h"
+#include "json.c"
+#include "output.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -79,10 +79,44 @@ static void use_hello(const struct mote_hello *h)
 	}
 }
 
+/* What is written so far is whole lines of JSON, as far as brackets and quotes tell. */
+static void check_json(const char *text, size_t size)
+{
+	bool quoted = false;
+	int depth = 0;
+
+	for (size_t i = 0; i < size; i++) {
+		unsigned char c = (unsigned char)text[i];
+
+		if (c == '\n' ? quoted || depth : c < 0x20 || c == 0x7f)
+			abort();
+		if (quoted && c == '\\')
+			i++;
+		else if (c == '"')
+			quoted = !quoted;
+		else if (!quoted)
+			depth += (c == '{' || c == '[') - (c == '}' || c == ']');
+	}
+	if (quoted || depth)
+		abort();
+}
+
+static void use_json(const struct mote_client *client, const struct mote_message *message)
+{
+	static struct mote_out out = { .fd = -1 }; /* what does not fit its buffer is thrown away */
+
+	out.used = 0;
+	out.error = 0;
+	mote_json_message(&out, client, message);
+	if (!out.error)
+		check_json(out.buffer, out.used);
+}
+
 static void use_message(const struct mote_client *client, const struct mote_message *message)
 {
 	struct mote_record record;
 
+	use_json(client, message);
 	if (message->type == MOTE_MESSAGE_HELLO)
 		use_hello(mote_hello(client));
 	for (size_t i = 0; mote_row(message, i, &record); i++)
