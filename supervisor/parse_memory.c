@@ -9,22 +9,27 @@
 struct names {
 	const struct mote_stream *stream;
 	unsigned int expected; /* the field of the next line, most likely */
-	uint64_t lengths;      /* bit n: a name of n bytes (64 and more: bit 63) is in the schema */
+	uint64_t filter[4];    /* of 256 bits: most names that are not in the schema miss it */
 	uint64_t taken;
 	uint8_t length[64];
 };
 
-static unsigned int length_bit(size_t len)
+static unsigned int filter_bit(const char *name, size_t len)
 {
-	return len < 63 ? len : 63;
+	return len ? (len * 31 + (unsigned char)name[0] * 7 + (unsigned char)name[len - 1]) % 256
+		   : 0;
 }
 
 static void names_init(struct names *names, enum mote_stream_id stream)
 {
 	*names = (struct names){ .stream = &mote_streams[stream] };
 	for (unsigned int i = 0; i < names->stream->nfields; i++) {
-		names->length[i] = strlen(names->stream->fields[i].name);
-		names->lengths |= 1ull << length_bit(names->length[i]);
+		const char *name = names->stream->fields[i].name;
+		size_t len = strlen(name);
+		unsigned int bit = filter_bit(name, len);
+
+		names->length[i] = len;
+		names->filter[bit / 64] |= 1ull << bit % 64;
 	}
 }
 
@@ -37,9 +42,9 @@ static bool name_is(const struct names *names, unsigned int field, struct mote_t
 /* The field of this name, or -1 if there is none or the name came before. */
 static int names_find(struct names *names, struct mote_text name)
 {
-	unsigned int i = names->expected;
+	unsigned int i = names->expected, bit = filter_bit(name.data, name.len);
 
-	if (!(names->lengths & 1ull << length_bit(name.len)))
+	if (!(names->filter[bit / 64] & 1ull << bit % 64))
 		return -1;
 	if (i >= names->stream->nfields || !name_is(names, i, name)) {
 		for (i = 0; i < names->stream->nfields; i++) {
