@@ -458,17 +458,16 @@ int mote_next(struct mote_client *client, struct mote_message *message, int time
 int mote_request(struct mote_client *client, const char *line)
 {
 	size_t len = strlen(line);
-	char text[MOTE_REQUEST_MAX];
+	char text[MOTE_REQUEST_MAX + 1];
 	ssize_t n;
 
 	client->error[0] = '\0';
-	if (len + 1 > sizeof(text))
-		return fail(client, -EMSGSIZE, "a request of %zu bytes, at most %zu", len,
-			    sizeof(text) - 1);
+	if (len >= MOTE_REQUEST_MAX)
+		return fail(client, -EMSGSIZE, "a request of %zu bytes, at most %d", len,
+			    MOTE_REQUEST_MAX - 1);
 	if (strchr(line, '\n'))
 		return fail(client, -EINVAL, "a request with a newline");
-	memcpy(text, line, len);
-	text[len++] = '\n';
+	len = (size_t)snprintf(text, sizeof(text), "%s\n", line);
 	for (size_t sent = 0; sent < len; sent += n) {
 		n = send(client->fd, text + sent, len - sent, MSG_NOSIGNAL);
 		if (n >= 0)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # The command `mote` and clients/example.py against a server of our own: JSON, options, replay, the
 # ends that must be quiet. The supervisor has no part in it.
-import json, os, signal, socket, struct, subprocess, sys, tempfile, threading, time
+import json, os, signal, socket, struct, subprocess, sys, tempfile, threading, time, traceback
 import msgpack
 
 top = os.path.abspath(os.environ.get("MOTE_TOP", os.path.join(os.path.dirname(__file__), "../..")))
@@ -46,6 +46,14 @@ hello = frame(HELLO, {"mote": "1", "protocol": 1, "host": HOST, "streams": STREA
 
 def thing(at, sequence, rows, ended=(), totals=None, flags=0):
     return frame(DATA, [1000, rows, list(ended), totals], flags, 0, sequence, at)
+
+
+def ends(process):
+    try:
+        return process.wait(timeout=10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return "does not end"
 
 
 class Server:
@@ -192,11 +200,11 @@ def live():
             p.stdout.readline()
             p.stdout.close()
             err = p.stderr.read()
-        check("live: nobody reads the output", (p.wait(timeout=10), err), (0, b""))
+        check("live: nobody reads the output", (ends(p), err), (0, b""))
         with subprocess.Popen([mote, "dump", "--json", "--socket", server.path], stdout=subprocess.PIPE) as p:
             time.sleep(1.5)  # the pipe is full: mote waits in write()
             p.send_signal(signal.SIGINT)
-            check("live: a signal while the reader stalls", p.wait(timeout=10), 0)
+            check("live: a signal while the reader stalls", ends(p), 0)
         check("live: an unknown stream", (run("dump", "--socket", server.path, "--streams", "thing,no")[0::2]),
               (2, "mote dump: --streams: no stream 'no'; there are: thing event self table\n"))
     with Server(lambda c: c.sendall(frame(REPLY, [22, "interval 3: not a time"]))) as server:
@@ -212,7 +220,7 @@ def idle_reader_gone():
         with subprocess.Popen([mote, "dump", "--json", "--socket", server.path], stdout=subprocess.PIPE) as p:
             p.stdout.readline()
             p.stdout.close()  # no frame follows that would tell by EPIPE
-            check("live: the reader leaves while nothing comes", p.wait(timeout=10), 0)
+            check("live: the reader leaves while nothing comes", ends(p), 0)
 
 
 def stats_and_schema():
@@ -274,6 +282,9 @@ def example():
 
 with tempfile.TemporaryDirectory() as work:
     for part in json_rules, replay, frames_option, live, idle_reader_gone, stats_and_schema, command_line, example:
-        part()
+        try:
+            part()
+        except Exception:
+            check(f"{part.__name__} runs to its end", traceback.format_exc().splitlines()[-4:], None)
 print(f"1..{count}")
 sys.exit(failed != 0)

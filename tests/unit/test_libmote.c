@@ -37,11 +37,13 @@ struct fixture {
 
 static int setup(void **state)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
+	static struct fixture fixture;
+	struct fixture *f = &fixture;
 	int size = 1 << 20;
 	int fds[2];
 
-	if (!f || socketpair(AF_UNIX, SOCK_STREAM, 0, fds) < 0)
+	memset(f, 0, sizeof(*f));
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds) < 0)
 		return -1;
 	setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
 	if (mote_open_fd(fds[1], &f->client) < 0)
@@ -62,7 +64,6 @@ static int teardown(void **state)
 	close(f->server);
 	msgpack_sbuffer_destroy(&f->body);
 	msgpack_sbuffer_destroy(&f->stream);
-	free(f);
 	return 0;
 }
 
