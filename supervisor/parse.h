@@ -5,8 +5,11 @@
  * that are not known are passed over, so that later kernels can add some; a field that is missing
  * stays absent (nil). Each begins and ends the samples of the tables it fills.
  *
- * They return 0, or -EBADMSG if the text is not of the kind it should be; rows that could be
- * read are kept.
+ * They return 0, or -EBADMSG if the text is not of the kind it should be or is cut within a line.
+ * Then what it does say is taken, a line that was cut is not, and rows and fields that it does not
+ * give stay as they were. (Text cut between two lines cannot be told from a shorter file: a read
+ * that filled its buffer must not be given out as whole.) Of two lines with the same name the
+ * first counts; a number that does not fit in 64 bits leaves its field absent.
  */
 #ifndef MOTE_PARSE_H
 #define MOTE_PARSE_H

@@ -60,7 +60,7 @@ static void parse_pressure_value(struct mote_text word, struct mote_table *press
 		size_t len = strlen(pressure_names[i]);
 		uint64_t v;
 
-		if (word.len < len || memcmp(word.data, pressure_names[i], len))
+		if (word.len < len || memcmp(word.data, pressure_names[i], len) != 0)
 			continue;
 		struct mote_text number = { word.data + len, word.len - len };
 		bool total = i == PRESSURE_COLUMNS - 1;

@@ -105,29 +105,31 @@ static void store_totals(const struct totals *totals, struct mote_table *table,
 		mote_row_set_mark(row, COUNTED);
 }
 
-int mote_parse_netdev(struct mote_text netdev, struct mote_table *table, uint64_t now,
+int mote_parse_netdev(struct mote_text text, struct mote_table *netdev, uint64_t now,
 		      mote_leaf_fn is_leaf, void *ctx)
 {
-	struct mote_scan text = mote_scan_text(netdev), line;
+	struct mote_scan scan = mote_scan_text(text), line;
 	uint64_t columns[COLUMNS];
 	struct totals totals;
-	struct mote_row *row;
 	struct mote_text name;
 	bool whole;
 
-	if (!mote_scan_line(&text, &line) || !mote_text_is(mote_scan_word(&line), "Inter-|"))
+	if (!mote_scan_line(&scan, &line) || !mote_text_is(mote_scan_word(&line), "Inter-|"))
 		return -EBADMSG;
-	mote_table_begin(table, now);
+	mote_table_begin(netdev, now);
 	/* asked for first: there is always room for it, and a device of this name is left out */
-	struct mote_row *total = mote_table_row(table, "total", 5);
+	struct mote_row *total = mote_table_row(netdev, "total", 5);
 	load_totals(&totals, total);
-	while (mote_scan_line(&text, &line)) {
-		if (read_device(&line, &name, columns) &&
-		    (row = mote_table_row(table, name.data, name.len)) != NULL)
-			take_device(table, row, columns, is_leaf, ctx, &totals);
+	while (mote_scan_line(&scan, &line)) {
+		struct mote_row *row = NULL;
+
+		if (read_device(&line, &name, columns))
+			row = mote_table_row(netdev, name.data, name.len);
+		if (row)
+			take_device(netdev, row, columns, is_leaf, ctx, &totals);
 	}
-	whole = mote_scan_done(&text);
+	whole = mote_scan_done(&scan);
 	if (total)
-		store_totals(&totals, table, total, whole);
-	return mote_scan_finish(table, whole);
+		store_totals(&totals, netdev, total, whole);
+	return mote_scan_finish(netdev, whole);
 }

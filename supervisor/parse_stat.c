@@ -37,7 +37,7 @@ static struct mote_row *parse_cpu(struct mote_scan *line, struct mote_text key,
 /* The part of a name of the first column after `cpu`; data NULL for another line. */
 static struct mote_text cpu_number(struct mote_text name)
 {
-	if (name.len < 3 || memcmp(name.data, "cpu", 3))
+	if (name.len < 3 || memcmp(name.data, "cpu", 3) != 0)
 		return (struct mote_text){ NULL, 0 };
 	return (struct mote_text){ name.data + 3, name.len - 3 };
 }

@@ -71,7 +71,7 @@ void mote_row_set_str(struct mote_table *t, struct mote_row *row, unsigned int f
 	size_t fits = mote_table_fitting(t, text, len);
 	char *mine = row_text(t, row, field);
 
-	if (row->values[field] != fits || memcmp(mine, text, fits)) {
+	if (row->values[field] != fits || memcmp(mine, text, fits) != 0) {
 		memcpy(mine, text, fits);
 		mine[fits] = '\0';
 		row->present &= ~BIT(field); /* so that store() sees a change of equal length */

@@ -56,7 +56,7 @@ static void sample(const char *a, const char *b, const char *leaves, const char 
 	if (a)
 		end += sprintf(end, "  dev_a: %s 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n", a);
 	if (b)
-		end += sprintf(end, "  dev_b: %s 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n", b);
+		sprintf(end, "  dev_b: %s 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n", b);
 	assert_int_equal(mote_parse_netdev(check_text(text), table, ++now, is_leaf, &places), 0);
 }
 
