@@ -51,6 +51,13 @@ static struct timespec timespec_of(uint64_t ns)
 	return (struct timespec){ .tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S };
 }
 
+bool mote_thread_join(pthread_t thread, uint64_t ns)
+{
+	struct timespec until = timespec_of(mote_thread_now() + ns);
+
+	return pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until) == 0;
+}
+
 uint64_t mote_thread_now(void)
 {
 	struct timespec now;

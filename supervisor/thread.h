@@ -21,6 +21,9 @@ int mote_thread_start(pthread_t *thread, const char *name, void *(*fn)(void *), 
 /* To be called first in `fn`: faults in the stack it will use, so that it never does so later. */
 void mote_thread_touch_stack(void);
 
+/* Waits at most `ns` for the thread's end; false if it has not come (it hangs in the kernel). */
+bool mote_thread_join(pthread_t thread, uint64_t ns);
+
 uint64_t mote_thread_now(void); /* CLOCK_MONOTONIC, ns */
 /* A condition variable whose time-outs are CLOCK_MONOTONIC. 0 or negative errno. */
 int mote_thread_cond_init(pthread_cond_t *cond);
