@@ -24,12 +24,13 @@ struct mote_text {
 };
 
 /* USER_HZ, the unit of times in /proc: 100 on every architecture mote runs on. */
-#define MOTE_USER_HZ 100
+#define MOTE_USER_HZ     100
 #define MOTE_NS_PER_TICK (1000000000ull / MOTE_USER_HZ)
 
 /* /proc/stat to the cpu rows */
 int mote_parse_stat_cpu(struct mote_text stat, struct mote_table *cpu, uint64_t now);
-/* /proc/stat, /proc/uptime and /proc/sys/fs/file-nr to the kernel row; the latter two may be empty */
+/* /proc/stat, /proc/uptime and /proc/sys/fs/file-nr to the kernel row; the latter two may be empty
+ */
 int mote_parse_kernel(struct mote_text stat, struct mote_text uptime, struct mote_text file_nr,
 		      struct mote_table *kernel, uint64_t now);
 int mote_parse_meminfo(struct mote_text text, struct mote_table *memory, uint64_t now);
