@@ -183,6 +183,24 @@ static void every_vmstat_field(void **state)
 	mote_table_free(vm);
 }
 
+static void numbers_of_64_bits_and_more(void **state)
+{
+	static const char text[] = "pgpgin 18446744073709551615\n"
+				   "pgpgout 18446744073709551616\n"
+				   "pswpin 184467440737095516150\n"
+				   "pswpout 00000000000000000000000007\n"
+				   "pgfault 36893488147419103233\n";
+	struct mote_table *vm = mote_table_new(MOTE_STREAM_VM, 1, 2);
+
+	assert_int_equal(mote_parse_vmstat(check_text(text), vm, 1), 0);
+	assert_true(value_of(vm, "", VM_PGPGIN) == UINT64_MAX);
+	assert_true(is_absent(vm, "", VM_PGPGOUT));
+	assert_true(is_absent(vm, "", VM_PSWPIN));
+	assert_int_equal(value_of(vm, "", VM_PSWPOUT), 7);
+	assert_true(is_absent(vm, "", VM_PGFAULT));
+	mote_table_free(vm);
+}
+
 static void foreign_text_is_refused(void **state)
 {
 	struct mote_table *memory = memory_table(), *vm = mote_table_new(MOTE_STREAM_VM, 1, 2);
@@ -211,6 +229,7 @@ int main(void)
 		cmocka_unit_test(lines_of_later_kernels),
 		cmocka_unit_test(unknown_odd_and_double_lines),
 		cmocka_unit_test(every_vmstat_field),
+		cmocka_unit_test(numbers_of_64_bits_and_more),
 		cmocka_unit_test(foreign_text_is_refused),
 		cmocka_unit_test(cut_anywhere),
 	};

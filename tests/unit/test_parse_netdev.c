@@ -165,6 +165,20 @@ static void a_place_that_is_known_late(void **state)
 	assert_int_equal(value_of(table, "dev_a", NETDEV_LEAF), 1);
 }
 
+/* What a cut first text does not list is no later device. */
+static void a_first_sample_that_is_cut(void **state)
+{
+	struct places places = { "dev_a dev_b", NULL };
+	static const char cut[] = HEADER "dev_a: 1000 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
+					 "dev_b: 50";
+
+	assert_int_equal(mote_parse_netdev(check_text(cut), table, ++now, is_leaf, &places),
+			 -EBADMSG);
+	assert_int_equal(total(), 1000);
+	sample("1001", "500", "dev_a dev_b", NULL);
+	assert_int_equal(total(), 1501);
+}
+
 static void a_place_that_changes(void **state)
 {
 	sample("1000", "200", "dev_a", NULL);
@@ -250,6 +264,7 @@ int main(void)
 		TEST(a_device_that_goes_leaves_its_bytes),
 		TEST(a_device_that_starts_anew),
 		TEST(a_place_that_is_known_late),
+		TEST(a_first_sample_that_is_cut),
 		TEST(a_place_that_changes),
 		TEST(foreign_text_is_refused),
 		TEST(cut_anywhere),
