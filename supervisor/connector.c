@@ -28,13 +28,6 @@
 
 #define EVENT_HEAD offsetof(struct proc_event, event_data)
 
-/* What is asked for, as the kernel checks it: cn_proc_mcast_ctl() wants exactly this length. */
-struct request {
-	struct nlmsghdr nl;
-	struct cn_msg cn;
-	enum proc_cn_mcast_op op;
-} __attribute__((packed, aligned(NLMSG_ALIGNTO)));
-
 /* The connector's message of a datagram; its data follows it. */
 static int find_message(const void *data, size_t len, struct cn_msg *cn)
 {
@@ -132,18 +125,20 @@ int mote_connector_parse(const void *data, size_t len, struct mote_event_exit *e
 	return found;
 }
 
+/* Put together by hand, as struct cn_msg ends with a flexible array. */
 static int send_op(int fd, enum proc_cn_mcast_op op, uint32_t ack)
 {
-	struct request request = {
-		.nl = { .nlmsg_len = NLMSG_HDRLEN + sizeof(struct cn_msg) + sizeof(request.op),
-			.nlmsg_type = NLMSG_DONE },
-		.cn = { .id = { .idx = CN_IDX_PROC, .val = CN_VAL_PROC },
-			.ack = ack,
-			.len = sizeof(request.op) },
-		.op = op,
-	};
+	char request[NLMSG_HDRLEN + sizeof(struct cn_msg) + sizeof(op)];
+	struct nlmsghdr nl = { .nlmsg_len = sizeof(request), .nlmsg_type = NLMSG_DONE };
+	struct cn_msg cn = { .id = { .idx = CN_IDX_PROC, .val = CN_VAL_PROC },
+			     .ack = ack,
+			     .len = sizeof(op) };
 
-	return send(fd, &request, request.nl.nlmsg_len, 0) < 0 ? -errno : 0;
+	_Static_assert(sizeof(nl) == NLMSG_HDRLEN, "the header needs no padding");
+	memcpy(request, &nl, sizeof(nl));
+	memcpy(request + NLMSG_HDRLEN, &cn, sizeof(cn));
+	memcpy(request + NLMSG_HDRLEN + sizeof(cn), &op, sizeof(op));
+	return send(fd, request, sizeof(request), 0) < 0 ? -errno : 0;
 }
 
 /* 1: `data` is the answer to our request, and `err` what it says. */
