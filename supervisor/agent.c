@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * Opens and closes the parts of the agent, see agent.h. What a host does not allow is left out,
+ * with a tier that says why and fields that are absent for that reason; only what nothing can
+ * stand in for (memory, the socket) ends the start.
+ */
+#include "agent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "connector.h"
+#include "hello.h"
+#include "host_features.h"
+#include "listen.h"
+#include "log.h"
+#include "loop.h"
+#include "notify.h"
+#include "probes.h"
+#include "tasks_iter.h"
+#include "tier.h"
+
+struct mote_agent {
+	const struct mote_options *options;
+	struct mote_features features;
+	struct mote_tiers tiers;
+	struct mote_probes *probes;
+	struct mote_engine *engine;
+	struct mote_host *host;
+	struct mote_tasks *tasks;
+	struct mote_events events;
+	bool has_events;
+	struct mote_process *process;
+	struct mote_naming *naming;
+	struct mote_self *self;
+	struct mote_loop_stats stats;
+	struct mote_source sources[MOTE_STREAMS];
+	struct mote_hello hello;
+	char *hello_frame;
+	uint32_t hello_len;
+	int listener;
+	struct mote_server *server;
+	struct mote_loop *loop;
+};
+
+static int failed(const char *what, int err)
+{
+	if (err)
+		mote_log(MOTE_LOG_ERROR, "%s: %s", what, strerrordesc_np(-err));
+	return err;
+}
+
+int mote_agent_new(const struct mote_options *options, struct mote_agent **out)
+{
+	struct mote_agent *agent = calloc(1, sizeof(*agent));
+
+	if (!agent)
+		return failed("start", -ENOMEM);
+	agent->options = options;
+	agent->listener = -1;
+	agent->events.fd = -1;
+	mote_features_read(&agent->features, options, "");
+	*out = agent;
+	return 0;
+}
+
+static bool minimal(const struct mote_agent *agent)
+{
+	return agent->options->mote_mode == MOTE_MODE_MINIMAL;
+}
+
+int mote_agent_probes(struct mote_agent *agent)
+{
+	const struct mote_options *options = agent->options;
+	bool none = options->mote_probes == MOTE_PROBES_NONE;
+	const struct mote_probes_config config = {
+		.iterator = !none && options->process_source != MOTE_SOURCE_PROC,
+		.events = none ? MOTE_EVENTS_OFF : options->process_events,
+		.processes = options->tables_processes,
+		.threads = options->tables_threads,
+		.event_bytes = (unsigned int)options->tables_events,
+		.argv_bytes = (unsigned int)options->process_argv_bytes,
+		.btf = options->mote_btf,
+		.mount_tracefs = options->mote_mount_tracefs,
+		.uid = (uid_t)-1,
+		.gid = (gid_t)-1,
+	};
+	return failed("probes", mote_probes_open(&config, &agent->tiers, &agent->probes));
+}
+
+int mote_agent_engine(struct mote_agent *agent)
+{
+	const struct mote_options *options = agent->options;
+	struct mote_engine_config config = { options->loop_sq_entries, options->loop_workers };
+	const char *reason = "engine = sync";
+	int err = -ENOSYS;
+
+	if (options->mote_engine != MOTE_ENGINE_SYNC) {
+		err = mote_engine_open_ring(&config, &agent->engine);
+		reason = err ? mote_features_ring_reason(&agent->features) : "";
+		if (err && options->mote_engine == MOTE_ENGINE_URING) {
+			mote_log(MOTE_LOG_ERROR,
+				 "engine = uring, but io_uring is refused (%s): %s; engine = auto falls back",
+				 strerrordesc_np(-err), reason);
+			return err;
+		}
+	}
+	if (err)
+		err = mote_engine_open_sync(&config, &agent->engine);
+	if (!err)
+		mote_tiers_add(&agent->tiers, "engine", mote_engine_name(agent->engine), "%s", reason);
+	return failed("engine", err);
+}
+
+static int open_tasks(struct mote_agent *agent)
+{
+	struct mote_probes_iterator *iterator = mote_probes_iterator(agent->probes);
+	bool direct = mote_engine_direct(agent->engine);
+	int err = -ENOENT;
+
+	if (iterator)
+		err = mote_tasks_iter_open(iterator, direct, &agent->tasks);
+	if (err && agent->options->process_source == MOTE_SOURCE_ITERATOR) {
+		mote_log(MOTE_LOG_ERROR,
+			 "[process] source = iterator, but it is not to be had: see moted --check");
+		return err;
+	}
+	if (err)
+		err = mote_tasks_proc_open(agent->options, direct, agent->has_events, &agent->tasks);
+	return err;
+}
+
+static bool wants_connector(const struct mote_options *options)
+{
+	return options->process_events == MOTE_EVENTS_AUTO ||
+	       options->process_events == MOTE_EVENTS_CONNECTOR;
+}
+
+/* Births and deaths: BPF's ring buffer, else the proc connector, else nothing. */
+static void open_events(struct mote_agent *agent)
+{
+	const struct mote_options *options = agent->options;
+	struct mote_probes_lifecycle *lifecycle = mote_probes_lifecycle(agent->probes);
+	int fd = -EOPNOTSUPP;
+
+	if (lifecycle) {
+		mote_events_open_ring(&agent->events, &lifecycle->ring, lifecycle->ctl);
+		agent->has_events = true;
+		return;
+	}
+	if (wants_connector(options))
+		fd = mote_connector_open();
+	if (fd >= 0 && !mote_events_open_connector(&agent->events, fd,
+						   (uint32_t)options->tables_events)) {
+		agent->has_events = true;
+		mote_tiers_add(&agent->tiers, "process events", "connector",
+			       "no BPF programs; what an exited process used since its last sample is missed");
+		return;
+	}
+	mote_tiers_add(&agent->tiers, "process events", "none",
+		       "no BPF programs, and the proc connector: %s; processes that live less than [process] listing are missed",
+		       options->process_events == MOTE_EVENTS_OFF ? "off" : strerrordesc_np(-fd));
+}
+
+static void absent_fields(struct mote_agent *agent, int stream, uint64_t mask,
+			  const char *(*why)(const struct mote_tasks *, unsigned int))
+{
+	for (unsigned int i = 0; i < mote_streams[stream].nfields; i++) {
+		if (mask >> i & 1)
+			mote_hello_absent(&agent->hello, stream, (int)i,
+					  why ? why(agent->tasks, i) : "not known to this tier");
+	}
+}
+
+/* What the connector does not tell. */
+#define CONNECTOR_GIVES                                                                            \
+	(1u << EVENT_TYPE | 1u << EVENT_TIME | 1u << EVENT_PID | 1u << EVENT_PPID | 1u << EVENT_EXIT_CODE)
+
+static const char *connector_why(const struct mote_tasks *tasks, unsigned int field)
+{
+	return "the proc connector does not tell it";
+}
+
+static int collect_processes(struct mote_agent *agent)
+{
+	struct mote_probes_iterator *iterator = mote_probes_iterator(agent->probes);
+	bool proc;
+	int err;
+
+	open_events(agent);
+	err = open_tasks(agent);
+	if (err)
+		return err;
+	proc = strcmp(agent->tasks->ops->name, "proc") == 0;
+	agent->process = mote_process_new(agent->options, agent->tasks,
+					  agent->has_events ? &agent->events : NULL);
+	if (!agent->process)
+		return -ENOMEM;
+	mote_process_set_absent(agent->process, agent->tasks->absent);
+	absent_fields(agent, MOTE_STREAM_PROCESS, agent->tasks->absent,
+		      proc ? mote_tasks_proc_why : NULL);
+	if (!agent->has_events)
+		mote_hello_absent(&agent->hello, MOTE_STREAM_EVENT, -1, "no source of process events here");
+	else if (agent->events.fd >= 0)
+		absent_fields(agent, MOTE_STREAM_EVENT, ~(uint64_t)CONNECTOR_GIVES, connector_why);
+	agent->sources[MOTE_STREAM_PROCESS] = (struct mote_source){ &mote_process_source,
+								    agent->process };
+	if (agent->has_events)
+		agent->sources[MOTE_STREAM_EVENT] = (struct mote_source){ &mote_events_source,
+									  &agent->events };
+	return mote_naming_open(agent->options, agent->engine, proc ? NULL : iterator, agent->process,
+				&agent->naming);
+}
+
+static void add_table_source(struct mote_agent *agent, struct mote_table *table)
+{
+	if (table)
+		agent->sources[mote_table_stream(table)] = (struct mote_source){ &mote_table_source,
+										 table };
+}
+
+static int collect_host(struct mote_agent *agent)
+{
+	int err = mote_host_open(agent->options, mote_engine_direct(agent->engine), &agent->host);
+
+	for (unsigned int i = 0; !err && i < MOTE_STREAMS; i++) {
+		enum mote_stream_id stream = (enum mote_stream_id)i;
+
+		add_table_source(agent, mote_host_table(agent->host, stream));
+		if (mote_host_why(agent->host, stream))
+			mote_hello_absent(&agent->hello, (int)i, -1, mote_host_why(agent->host, stream));
+	}
+	return err;
+}
+
+static void host_is_absent(struct mote_agent *agent)
+{
+	for (int i = MOTE_STREAM_CPU; i <= MOTE_STREAM_FILESYSTEM; i++)
+		mote_hello_absent(&agent->hello, i, -1, "mode = minimal");
+}
+
+int mote_agent_collect(struct mote_agent *agent)
+{
+	int err = collect_processes(agent);
+
+	if (!err && !minimal(agent))
+		err = collect_host(agent);
+	else if (!err)
+		host_is_absent(agent);
+	if (!err)
+		err = mote_self_open(mote_engine_direct(agent->engine), &agent->self);
+	if (err)
+		return failed("collectors", err);
+	add_table_source(agent, mote_self_table(agent->self, MOTE_STREAM_SELF));
+	add_table_source(agent, mote_self_table(agent->self, MOTE_STREAM_TABLE));
+	if (agent->events.fd >= 0 || !agent->has_events)
+		mote_hello_absent(&agent->hello, MOTE_STREAM_SELF, SELF_EVENTS_DROPPED,
+				  "no events by BPF programs");
+	return 0;
+}
+
+/* A ring waits for connections only on a blocking socket, poll() needs one that is not. */
+static void set_blocking(const struct mote_agent *agent)
+{
+	bool ring = strcmp(mote_engine_name(agent->engine), "uring") == 0;
+	int flags = fcntl(agent->listener, F_GETFL);
+
+	fcntl(agent->listener, F_SETFL, ring ? flags & ~O_NONBLOCK : flags | O_NONBLOCK);
+}
+
+int mote_agent_listen(struct mote_agent *agent)
+{
+	char err[256];
+	int ret;
+
+	agent->listener = mote_listen(agent->options, err, sizeof(err));
+	if (agent->listener < 0) {
+		mote_log(MOTE_LOG_ERROR, "%s", err);
+		return agent->listener;
+	}
+	set_blocking(agent);
+	agent->hello.options = agent->options;
+	agent->hello.engine = mote_engine_name(agent->engine);
+	agent->hello.tiers = &agent->tiers;
+	ret = mote_hello_encode(&agent->hello, &agent->hello_frame, &agent->hello_len);
+	if (ret)
+		return failed("hello", ret);
+	agent->server = mote_server_new(agent->options, agent->engine, agent->listener, agent->sources,
+					agent->hello_frame, agent->hello_len);
+	return failed("server", agent->server ? 0 : -ENOMEM);
+}
+
+int mote_agent_drop(struct mote_agent *agent)
+{
+	signal(SIGPIPE, SIG_IGN);
+	return 0;
+}
+
+static void log_choices(const struct mote_agent *agent)
+{
+	for (unsigned int i = 0; i < agent->tiers.n; i++) {
+		const struct mote_tier *tier = &agent->tiers.tier[i];
+
+		if (tier->reason[0])
+			mote_log(MOTE_LOG_NOTICE, "%s: %s: %s", tier->name, tier->choice, tier->reason);
+	}
+}
+
+static int open_loop(struct mote_agent *agent)
+{
+	struct mote_loop_parts parts = {
+		.options = agent->options,
+		.engine = agent->engine,
+		.server = agent->server,
+		.host = agent->host,
+		.tasks = agent->tasks,
+		.events = agent->has_events ? &agent->events : NULL,
+		.process = agent->process,
+		.naming = agent->naming,
+		.self = agent->self,
+		.stats = &agent->stats,
+	};
+
+	return mote_loop_open(&parts, &agent->loop);
+}
+
+/* After this nothing is allocated; what libraries freed during start goes back to the kernel. */
+static void settle_memory(void)
+{
+	malloc_trim(0);
+}
+
+int mote_agent_run(struct mote_agent *agent)
+{
+	int err = open_loop(agent);
+
+	if (err)
+		return failed("loop", err);
+	log_choices(agent);
+	settle_memory();
+	mote_self_started(agent->self);
+	mote_notify_open();
+	mote_notify("READY=1");
+	err = mote_loop_run(agent->loop);
+	mote_notify("STOPPING=1");
+	return failed("loop", err);
+}
+
+int mote_agent_check(struct mote_agent *agent)
+{
+	return mote_check_print(&agent->features, &agent->tiers, agent->options->json, stdout);
+}
+
+void mote_agent_free(struct mote_agent *agent)
+{
+	if (!agent)
+		return;
+	/* The engine first: what it still does ends before the memory that it writes to. */
+	mote_engine_close(agent->engine);
+	mote_loop_close(agent->loop);
+	mote_server_free(agent->server);
+	if (agent->listener >= 0)
+		mote_listen_close(agent->options, agent->listener);
+	free(agent->hello_frame);
+	mote_self_close(agent->self);
+	mote_naming_close(agent->naming);
+	mote_process_free(agent->process);
+	if (agent->tasks)
+		agent->tasks->ops->close(agent->tasks);
+	if (agent->has_events)
+		mote_events_close(&agent->events);
+	mote_host_close(agent->host);
+	mote_probes_close(agent->probes);
+	mote_notify_close();
+	free(agent);
+}

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * The queue of process events, see events.h. It is a BPF ring buffer's memory, or, with the
+ * connector, memory of our own in the same form. The room of an event is given back when both
+ * readers are done with it.
+ */
+#include "events.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "connector.h"
+#include "parse.h"
+#include "tag.h"
+#include "task.h"
+
+/* Of kernel/bpf/ringbuf.c. */
+#define RING_BUSY    (1u << 31)
+#define RING_DISCARD (1u << 30)
+#define RING_HEADER  8u
+
+#define DATAGRAMS 64 /* reads of the connector a tick; twice as many if they were all used */
+
+void mote_events_open_ring(struct mote_events *events, const struct mote_ringbuf *ring,
+			   const struct mote_event_ctl *ctl)
+{
+	*events = (struct mote_events){ .ring = *ring, .ctl = ctl, .fd = -1 };
+	events->seen = events->delivered = *ring->consumer;
+}
+
+/* The same pages twice in a row, as the kernel maps a ring buffer. */
+static void *map_twice(uint32_t bytes)
+{
+	int fd = memfd_create("mote-events", MFD_CLOEXEC);
+	char *base = MAP_FAILED;
+
+	if (fd >= 0 && !ftruncate(fd, bytes))
+		base = mmap(NULL, 2 * (size_t)bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	for (int half = 0; half < 2 && base != MAP_FAILED; half++) {
+		if (mmap(base + (size_t)half * bytes, bytes, PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd, 0) == MAP_FAILED) {
+			munmap(base, 2 * (size_t)bytes);
+			base = MAP_FAILED;
+		}
+	}
+	if (fd >= 0)
+		close(fd);
+	return base == MAP_FAILED ? NULL : base;
+}
+
+int mote_events_open_connector(struct mote_events *events, int fd, uint32_t bytes)
+{
+	void *memory = map_twice(bytes);
+	char(*datagrams)[256] = malloc(2 * DATAGRAMS * sizeof(*datagrams));
+
+	if (!memory || !datagrams) {
+		free(datagrams);
+		return -ENOMEM;
+	}
+	memset(datagrams, 0, 2 * DATAGRAMS * sizeof(*datagrams));
+	*events = (struct mote_events){ .fd = fd, .memory = memory, .datagrams = datagrams };
+	events->ring = (struct mote_ringbuf){ .consumer = &events->own_consumer,
+					      .producer = &events->own_producer,
+					      .data = memory,
+					      .size = bytes };
+	return 0;
+}
+
+void mote_events_close(struct mote_events *events)
+{
+	if (events->memory)
+		munmap(events->memory, 2 * events->ring.size);
+	free(events->datagrams);
+	if (events->fd >= 0)
+		close(events->fd);
+}
+
+/* The record at *position, if it is complete; moves on. NULL: none, or one being written. */
+static const struct mote_event *record_at(const struct mote_events *events, uint64_t *position,
+					  uint32_t *len)
+{
+	const struct mote_ringbuf *ring = &events->ring;
+	uint64_t end = __atomic_load_n(ring->producer, __ATOMIC_ACQUIRE);
+
+	while (*position < end) {
+		const uint8_t *at = ring->data + (*position & (ring->size - 1));
+		uint32_t header = __atomic_load_n((const uint32_t *)at, __ATOMIC_ACQUIRE);
+		uint32_t size = header & ~(RING_BUSY | RING_DISCARD);
+
+		if (header & RING_BUSY)
+			return NULL;
+		*position += (size + RING_HEADER + 7) & ~7ull;
+		*len = size;
+		if (!(header & RING_DISCARD))
+			return (const struct mote_event *)(at + RING_HEADER);
+	}
+	return NULL;
+}
+
+const struct mote_event *mote_events_next(struct mote_events *events, uint64_t until)
+{
+	uint64_t position = events->seen;
+	uint32_t len;
+	const struct mote_event *event = record_at(events, &position, &len);
+
+	if (event && event->time > until)
+		return NULL;
+	events->seen = position;
+	return event;
+}
+
+void mote_events_release(struct mote_events *events)
+{
+	uint64_t fill = mote_ringbuf_fill(&events->ring);
+
+	if (fill > events->ring.peak)
+		events->ring.peak = fill;
+	events->delivered = events->seen;
+	__atomic_store_n(events->ring.consumer, events->seen, __ATOMIC_RELEASE);
+}
+
+uint64_t mote_events_dropped(const struct mote_events *events)
+{
+	uint64_t dropped = events->overruns;
+
+	for (unsigned int i = 0; events->ctl && i < MOTE_EVENT_KINDS; i++)
+		dropped += __atomic_load_n(&events->ctl->dropped[i], __ATOMIC_RELAXED);
+	return dropped;
+}
+
+void mote_events_fill(const struct mote_events *events, struct mote_fill *fill)
+{
+	*fill = (struct mote_fill){ .size = events->ring.size,
+				    .fill = mote_ringbuf_fill(&events->ring),
+				    .peak = events->ring.peak,
+				    .dropped = mote_events_dropped(events) };
+}
+
+unsigned int mote_events_push(struct mote_events *events, struct mote_engine *engine,
+			      uint32_t index)
+{
+	unsigned int n = events->fd < 0 ? 0 : events->pushed == DATAGRAMS ? 2 * DATAGRAMS : DATAGRAMS;
+
+	for (unsigned int i = 0; i < n; i++) {
+		struct mote_sqe sqe = {
+			.tag = mote_tag(MOTE_TAG_FILE, index, i),
+			.op = MOTE_OP_RECV,
+			.flags = MOTE_SQE_LINK | MOTE_SQE_NOWAIT,
+			.fd = events->fd,
+			.buf = events->datagrams[i],
+			.len = sizeof(events->datagrams[i]),
+		};
+
+		mote_engine_push(engine, &sqe);
+	}
+	events->pushed = 0;
+	return n;
+}
+
+/* As a BPF program would have put it there. */
+static void append(struct mote_events *events, const void *record, uint32_t len)
+{
+	uint64_t position = events->own_producer;
+	uint8_t *at = (uint8_t *)events->memory + (position & (events->ring.size - 1));
+	uint64_t end = position + ((len + RING_HEADER + 7) & ~7ull);
+
+	if (end - events->own_consumer > events->ring.size) {
+		events->overruns++;
+		return;
+	}
+	memcpy(at, &len, sizeof(len));
+	memcpy(at + RING_HEADER, record, len);
+	events->own_producer = end;
+}
+
+void mote_events_complete(struct mote_events *events, uint32_t step, int res)
+{
+	struct mote_event_exit record = { 0 };
+
+	if (res == -ENOBUFS)
+		events->overruns++;
+	if (res <= 0)
+		return;
+	events->pushed++;
+	if (mote_connector_parse(events->datagrams[step], (size_t)res, &record) == 1)
+		append(events, &record, sizeof(record));
+}
+
+static void pack_or_nil(msgpack_packer *pk, bool has, uint64_t value)
+{
+	if (has)
+		msgpack_pack_uint64(pk, value);
+	else
+		msgpack_pack_nil(pk);
+}
+
+static void pack_totals(msgpack_packer *pk, const struct mote_event_exit *out, bool has)
+{
+	const struct mote_thread_counts *counts = &out->counts;
+	uint64_t utime = has ? out->prev_utime : 0, stime = has ? out->prev_stime : 0;
+
+	if (has)
+		mote_task_cputime(counts, &utime, &stime);
+	pack_or_nil(pk, has, utime);
+	pack_or_nil(pk, has, stime);
+	pack_or_nil(pk, has, has ? counts->run_time : 0);
+	pack_or_nil(pk, has, has ? counts->minflt : 0);
+	pack_or_nil(pk, has, has ? counts->majflt : 0);
+	pack_or_nil(pk, has, has ? counts->rchar : 0);
+	pack_or_nil(pk, has, has ? counts->wchar : 0);
+	pack_or_nil(pk, has, has ? counts->syscr : 0);
+	pack_or_nil(pk, has, has ? counts->syscw : 0);
+	pack_or_nil(pk, has, has ? counts->read_bytes : 0);
+	pack_or_nil(pk, has, has ? counts->write_bytes : 0);
+	pack_or_nil(pk, has, has ? counts->nvcsw : 0);
+	pack_or_nil(pk, has, has ? counts->nivcsw : 0);
+}
+
+static void pack_event(const struct mote_events *events, const struct mote_event *event,
+		       msgpack_packer *pk)
+{
+	static const char *const names[MOTE_EVENT_KINDS] = {
+		[0] = "?",
+		[MOTE_EVENT_FORK] = "fork",
+		[MOTE_EVENT_EXEC] = "exec",
+		[MOTE_EVENT_EXIT] = "exit",
+		[MOTE_EVENT_FINAL] = "final",
+	};
+	const struct mote_event_exec *exec = (const struct mote_event_exec *)event;
+	const struct mote_event_exit *out = (const struct mote_event_exit *)event;
+	bool bpf = events->fd < 0, final = event->kind == MOTE_EVENT_FINAL;
+	bool is_exit = final || event->kind == MOTE_EVENT_EXIT;
+
+	_Static_assert(EVENT__FIELDS == 22 && EVENT_UTIME == 9, "pack_event follows schema.def");
+	msgpack_pack_array(pk, EVENT__FIELDS);
+	mote_pack_text(pk, names[event->kind % MOTE_EVENT_KINDS],
+		       strlen(names[event->kind % MOTE_EVENT_KINDS]));
+	msgpack_pack_uint64(pk, event->time);
+	msgpack_pack_uint32(pk, event->pid);
+	pack_or_nil(pk, event->start != 0, event->start / MOTE_NS_PER_TICK);
+	pack_or_nil(pk, !final && (event->ppid != 0 || bpf), event->ppid);
+	pack_or_nil(pk, bpf, event->uid);
+	if (event->comm[0])
+		mote_pack_text(pk, event->comm, strnlen(event->comm, sizeof(event->comm)));
+	else
+		msgpack_pack_nil(pk);
+	if (bpf && event->kind == MOTE_EVENT_EXEC)
+		mote_pack_list(pk, exec->argv, exec->argv_len);
+	else
+		msgpack_pack_nil(pk);
+	pack_or_nil(pk, is_exit, is_exit ? out->exit_code : 0);
+	pack_totals(pk, out, bpf && is_exit);
+}
+
+/* `since` does not count: an event is given once. The cursor is the position, 0 to begin with. */
+static bool event_row(void *ctx, uint64_t since, uint64_t *cursor, msgpack_packer *pk)
+{
+	struct mote_events *events = ctx;
+	uint64_t position = *cursor ? *cursor : events->delivered;
+	uint32_t len;
+	const struct mote_event *event;
+
+	if (since == 0 || position >= events->seen)
+		return false; /* a keyframe of events is empty */
+	event = record_at(events, &position, &len);
+	if (!event || position > events->seen)
+		return false;
+	*cursor = position;
+	pack_event(events, event, pk);
+	return true;
+}
+
+static bool no_ended(void *ctx, uint64_t since, uint64_t *cursor, msgpack_packer *pk)
+{
+	return false;
+}
+
+static void no_totals(void *ctx, msgpack_packer *pk)
+{
+	msgpack_pack_nil(pk);
+}
+
+static bool never_forgot(void *ctx, uint64_t since)
+{
+	return false;
+}
+
+const struct mote_source_ops mote_events_source = {
+	.row = event_row,
+	.ended = no_ended,
+	.totals = no_totals,
+	.forgot = never_forgot,
+	.epoch = NULL,
+};

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * A kernel file that is read each time its collector is due. Most are kept open and read at
+ * offset 0 by one operation. A seq_file longer than a page gives one page a read, and an iterator
+ * cannot be rewound: these are opened, read to their end and closed in one chain.
+ */
+#ifndef MOTE_FILE_H
+#define MOTE_FILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine.h"
+#include "parse.h"
+
+#define MOTE_FILE_READS_MAX 32
+
+struct mote_file {
+	const char *path;
+	int dirfd; /* AT_FDCWD */
+	int fd;    /* -1: not open */
+	int slot;  /* of a direct descriptor, where the file is opened anew each time */
+	bool reopen, direct;
+	unsigned int reads; /* operations a sample */
+	char *buf;
+	uint32_t size, stride; /* `stride` bytes of the buffer for each read */
+	uint32_t len;          /* of the text, after the last completion */
+	uint32_t peak;
+	int error; /* of this sample: negative errno */
+	bool cut;  /* this sample: there was more than the reads took */
+	int results[MOTE_FILE_READS_MAX];
+};
+
+/*
+ * Opens the file, reads it once to learn its size and allocates the buffer, with room to grow.
+ * `slot` is used if the file must be opened anew. -ENOENT and others leave a file that gives an
+ * empty text for ever.
+ */
+int mote_file_open(struct mote_file *file, const char *path, int slot, bool direct);
+/* An iterator: read once a sample, into a few bytes. */
+int mote_file_open_iterator(struct mote_file *file, int dirfd, const char *name, int slot,
+			    bool direct);
+void mote_file_close(struct mote_file *file);
+
+/* Operations that a sample takes. */
+unsigned int mote_file_ops(const struct mote_file *file);
+/* Pushes them, each linked to what comes next, tagged MOTE_TAG_FILE with `index`. */
+unsigned int mote_file_push(struct mote_file *file, struct mote_engine *engine, uint32_t index);
+/* A completion; `step` is the tag's generation. */
+void mote_file_complete(struct mote_file *file, uint32_t step, int res);
+/* After the last: the text. Empty if it could not be read. */
+struct mote_text mote_file_text(struct mote_file *file);
+
+#endif

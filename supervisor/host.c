@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * The table of host collectors, see host.h. A file that this kernel does not have leaves its
+ * fields absent; a read that fails is counted, and the rows stay as they were.
+ */
+#include "host.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "file.h"
+#include "filesystem.h"
+#include "leaf.h"
+#include "log.h"
+#include "parse.h"
+
+#define FILES_MAX 16
+#define NAME_TEXT 64  /* device names */
+#define PATH_TEXT 256 /* mount points */
+#define BIT(stream) (1u << MOTE_STREAM_##stream)
+
+struct mote_host {
+	const struct mote_options *options;
+	struct mote_table *tables[MOTE_STREAMS];
+	struct mote_file files[FILES_MAX];
+	unsigned int nfiles;
+	struct mote_filesystems *filesystems;
+	struct mote_leaves *leaves;
+	char why[MOTE_STREAMS][64];
+	uint64_t read_errors, parse_errors;
+	struct mote_limit limit;
+};
+
+typedef int (*parse_fn)(struct mote_host *host, const struct mote_text *texts, uint64_t now);
+
+static int parse_stat(struct mote_host *host, const struct mote_text *texts, uint64_t now)
+{
+	int err = mote_parse_stat_cpu(texts[0], host->tables[MOTE_STREAM_CPU], now);
+	int kernel = mote_parse_kernel(texts[0], texts[1], texts[2],
+				       host->tables[MOTE_STREAM_KERNEL], now);
+
+	return err ? err : kernel;
+}
+
+static int parse_meminfo(struct mote_host *host, const struct mote_text *texts, uint64_t now)
+{
+	return mote_parse_meminfo(texts[0], host->tables[MOTE_STREAM_MEMORY], now);
+}
+
+static int parse_vmstat(struct mote_host *host, const struct mote_text *texts, uint64_t now)
+{
+	return mote_parse_vmstat(texts[0], host->tables[MOTE_STREAM_VM], now);
+}
+
+static int parse_load(struct mote_host *host, const struct mote_text *texts, uint64_t now)
+{
+	return mote_parse_loadavg(texts[0], host->tables[MOTE_STREAM_LOAD], now);
+}
+
+static int parse_pressure(struct mote_host *host, const struct mote_text *texts, uint64_t now)
+{
+	return mote_parse_pressure(texts, host->tables[MOTE_STREAM_PRESSURE], now);
+}
+
+/* Asked once a device, when it is first seen: the one system call of the host collectors. */
+static bool is_partition(void *ctx, unsigned int major, unsigned int minor, const char *name)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/partition", major, minor);
+	return !access(path, F_OK);
+}
+
+static int parse_disk(struct mote_host *host, const struct mote_text *texts, uint64_t now)
+{
+	return mote_parse_diskstats(texts[0], host->tables[MOTE_STREAM_DISK], now, is_partition, NULL);
+}
+
+static int parse_netdev(struct mote_host *host, const struct mote_text *texts, uint64_t now)
+{
+	return mote_parse_netdev(texts[0], host->tables[MOTE_STREAM_NETDEV], now, mote_leaves_get,
+				 host->leaves);
+}
+
+static int parse_filesystem(struct mote_host *host, const struct mote_text *texts, uint64_t now)
+{
+	mote_filesystems_collect(host->filesystems, host->tables[MOTE_STREAM_FILESYSTEM], now);
+	return 0;
+}
+
+static const struct collector {
+	const char *name;
+	uint32_t streams;
+	const char *files[MOTE_PRESSURES + 1]; /* the first must be there, NULL ends */
+	parse_fn parse;
+} collectors[] = {
+	{ "stat", BIT(CPU) | BIT(KERNEL), { "/proc/stat", "/proc/uptime", "/proc/sys/fs/file-nr" }, parse_stat },
+	{ "meminfo", BIT(MEMORY), { "/proc/meminfo" }, parse_meminfo },
+	{ "vmstat", BIT(VM), { "/proc/vmstat" }, parse_vmstat },
+	{ "loadavg", BIT(LOAD), { "/proc/loadavg" }, parse_load },
+	{ "pressure", BIT(PRESSURE), { "/proc/pressure/cpu", "/proc/pressure/memory", "/proc/pressure/io", "/proc/pressure/irq" }, parse_pressure },
+	{ "diskstats", BIT(DISK), { "/proc/diskstats" }, parse_disk },
+	{ "netdev", BIT(NETDEV), { "/proc/net/dev" }, parse_netdev },
+	{ "filesystem", BIT(FILESYSTEM), { NULL }, parse_filesystem },
+};
+#define COLLECTORS (sizeof(collectors) / sizeof(collectors[0]))
+
+static unsigned int file_count(const struct collector *collector)
+{
+	unsigned int n = 0;
+
+	while (collector->files[n])
+		n++;
+	return n;
+}
+
+static unsigned int rows_of(const struct mote_options *options, enum mote_stream_id stream)
+{
+	switch (stream) {
+	case MOTE_STREAM_CPU:
+		return 1 + (options->tables_cpus ? options->tables_cpus
+						 : (unsigned int)sysconf(_SC_NPROCESSORS_CONF));
+	case MOTE_STREAM_PRESSURE:
+		return MOTE_PRESSURES;
+	case MOTE_STREAM_DISK:
+		return options->tables_disks;
+	case MOTE_STREAM_NETDEV:
+		return options->tables_netdevs;
+	case MOTE_STREAM_FILESYSTEM:
+		return options->tables_filesystems;
+	default:
+		return 1;
+	}
+}
+
+static int open_tables(struct mote_host *host)
+{
+	for (unsigned int i = 0; i < MOTE_STREAMS; i++) {
+		enum mote_stream_id stream = (enum mote_stream_id)i;
+
+		if (!(mote_host_streams(host) & 1u << i))
+			continue;
+		host->tables[i] = mote_table_new(stream, rows_of(host->options, stream),
+						 stream == MOTE_STREAM_FILESYSTEM ? PATH_TEXT : NAME_TEXT);
+		if (!host->tables[i])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int open_files(struct mote_host *host, bool direct)
+{
+	int slot = 8; /* below: the iterators' */
+
+	for (unsigned int c = 0; c < COLLECTORS; c++) {
+		for (unsigned int i = 0; i < file_count(&collectors[c]); i++) {
+			int err = mote_file_open(&host->files[host->nfiles++], collectors[c].files[i], slot++,
+						 direct);
+
+			if (err == -ENOMEM)
+				return err;
+			if (err && i == 0)
+				snprintf(host->why[__builtin_ctz(collectors[c].streams)], sizeof(host->why[0]),
+					 "%s: %s", collectors[c].files[i], strerrordesc_np(-err));
+		}
+	}
+	return 0;
+}
+
+int mote_host_open(const struct mote_options *options, bool direct, struct mote_host **out)
+{
+	struct mote_host *host = calloc(1, sizeof(*host));
+	int err;
+
+	if (!host)
+		return -ENOMEM;
+	host->options = options;
+	err = open_tables(host);
+	if (!err)
+		err = open_files(host, direct);
+	if (!err)
+		err = mote_filesystems_start(options->tables_filesystems, options->interval_filesystem,
+					     &host->filesystems);
+	if (!err)
+		err = mote_leaves_start(options->tables_netdevs, &host->leaves);
+	if (err) {
+		mote_host_close(host);
+		return err;
+	}
+	*out = host;
+	return 0;
+}
+
+void mote_host_close(struct mote_host *host)
+{
+	if (!host)
+		return;
+	for (unsigned int i = 0; i < host->nfiles; i++)
+		mote_file_close(&host->files[i]);
+	for (unsigned int i = 0; i < MOTE_STREAMS; i++)
+		mote_table_free(host->tables[i]);
+	if (host->filesystems)
+		mote_filesystems_stop(host->filesystems);
+	if (host->leaves)
+		mote_leaves_stop(host->leaves);
+	free(host);
+}
+
+uint32_t mote_host_streams(const struct mote_host *host)
+{
+	uint32_t streams = 0;
+
+	for (unsigned int c = 0; c < COLLECTORS; c++)
+		streams |= collectors[c].streams;
+	return streams;
+}
+
+struct mote_table *mote_host_table(struct mote_host *host, enum mote_stream_id stream)
+{
+	return host->tables[stream];
+}
+
+const char *mote_host_why(const struct mote_host *host, enum mote_stream_id stream)
+{
+	return host->why[stream][0] ? host->why[stream] : NULL;
+}
+
+uint32_t mote_host_files(const struct mote_host *host)
+{
+	return host->nfiles;
+}
+
+unsigned int mote_host_ops(const struct mote_host *host)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < host->nfiles; i++)
+		n += mote_file_ops(&host->files[i]);
+	return n;
+}
+
+unsigned int mote_host_push(struct mote_host *host, struct mote_engine *engine, uint32_t streams)
+{
+	unsigned int n = 0, file = 0;
+
+	for (unsigned int c = 0; c < COLLECTORS; c++) {
+		for (unsigned int i = 0; i < file_count(&collectors[c]); i++, file++) {
+			if (streams & collectors[c].streams)
+				n += mote_file_push(&host->files[file], engine, file);
+		}
+	}
+	return n;
+}
+
+void mote_host_complete(struct mote_host *host, uint32_t index, uint32_t step, int res)
+{
+	mote_file_complete(&host->files[index], step, res);
+}
+
+/* Whether the collector's texts are there; a file that never was is no error. */
+static bool take_texts(struct mote_host *host, const struct collector *collector,
+		       unsigned int file, struct mote_text *texts)
+{
+	bool ok = true;
+
+	for (unsigned int i = 0; i < file_count(collector); i++) {
+		struct mote_file *from = &host->files[file + i];
+
+		texts[i] = mote_file_text(from);
+		if (from->error || from->cut)
+			host->read_errors++;
+		if (i == 0 && (from->error || !from->buf))
+			ok = false;
+	}
+	return ok;
+}
+
+uint32_t mote_host_parse(struct mote_host *host, uint32_t streams, uint64_t now)
+{
+	uint32_t sampled = 0;
+
+	for (unsigned int c = 0, file = 0; c < COLLECTORS; c++) {
+		const struct collector *collector = &collectors[c];
+		struct mote_text texts[MOTE_PRESSURES] = { 0 };
+
+		if (streams & collector->streams) {
+			sampled |= collector->streams;
+			if (take_texts(host, collector, file, texts) &&
+			    collector->parse(host, texts, now)) {
+				host->parse_errors++;
+				mote_log_limited(&host->limit, now, "%s: text that is not understood",
+						 collector->files[0]);
+			}
+		}
+		file += file_count(collector);
+	}
+	return sampled;
+}
+
+void mote_host_stats(const struct mote_host *host, struct mote_host_stats *stats)
+{
+	*stats = (struct mote_host_stats){
+		.read_errors = host->read_errors,
+		.parse_errors = host->parse_errors,
+		.filesystems_dropped = mote_filesystems_dropped(host->filesystems),
+	};
+}

@@ -1,0 +1,455 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * The loop, see loop.h. A chain is either the timer's, with what is due at its time linked behind
+ * it, or one that starts at once, for a subscriber that waits for its first keyframe. There is one
+ * chain at a time, so that the files' buffers have one user. Without subscribers the timer's
+ * period is [loop] housekeeping, and only processes are sampled, to keep the accounts exact.
+ *
+ * Time is CLOCK_MONOTONIC; a tick's time is the timer's, a multiple of the period. A tick that is
+ * not done when the next is due makes that one be skipped and counted.
+ */
+#include "loop.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "log.h"
+#include "tag.h"
+#include "wake.h"
+
+#define NS_PER_MS 1000000ull
+#define NS_PER_S  1000000000ull
+#define CQES      512
+#define LATE_NS   (2 * NS_PER_MS)
+/* What clocks may drift apart between two ticks: 10 ms and 0.1 % of the time, twice NTP's slew. */
+#define STEP_NS      (10 * NS_PER_MS)
+#define STEP_DIVISOR 1000
+
+#define BIT(stream) (1u << MOTE_STREAM_##stream)
+
+struct mote_loop {
+	struct mote_loop_parts parts;
+	int timer, signals;
+	uint64_t expirations;
+	struct signalfd_siginfo signal;
+	bool stop;
+
+	uint64_t period;  /* ns; 0: the timer has not been set */
+	uint64_t last;    /* time of the last tick on schedule */
+	uint64_t sampled; /* time of the last sample of any kind; grows */
+	uint64_t tasks_sampled;
+	int64_t boot_offset, real_offset;
+	bool gap;
+
+	/* The chain. */
+	unsigned int outstanding;
+	bool armed, timed, kicked;
+	bool with_tasks;
+	uint64_t time; /* its time: the timer's, or when it was pushed */
+	uint32_t streams;
+	uint32_t tasks_index, events_index, naming_index, self_index;
+};
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+static void read_offsets(int64_t *boot, int64_t *real)
+{
+	int64_t mono = (int64_t)clock_ns(CLOCK_MONOTONIC);
+
+	*boot = (int64_t)clock_ns(CLOCK_BOOTTIME) - mono;
+	*real = (int64_t)clock_ns(CLOCK_REALTIME) - mono;
+}
+
+int mote_loop_open(const struct mote_loop_parts *parts, struct mote_loop **out)
+{
+	struct mote_loop *loop = calloc(1, sizeof(*loop));
+	uint32_t files = parts->host ? mote_host_files(parts->host) : 0;
+	sigset_t mask;
+
+	if (!loop)
+		return -ENOMEM;
+	loop->parts = *parts;
+	mote_wake_open();
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGTERM);
+	sigaddset(&mask, SIGINT);
+	loop->signals = signalfd(-1, &mask, SFD_CLOEXEC);
+	/* Blocking: a ring reads what is not ready by polling only if it may block. */
+	loop->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+	if (loop->timer < 0 || loop->signals < 0) {
+		int err = -errno;
+
+		mote_loop_close(loop);
+		return err;
+	}
+	sigprocmask(SIG_BLOCK, &mask, NULL);
+	loop->tasks_index = files;
+	loop->events_index = files + 1;
+	loop->naming_index = files + 2;
+	loop->self_index = files + 3;
+	read_offsets(&loop->boot_offset, &loop->real_offset);
+	loop->last = clock_ns(CLOCK_MONOTONIC);
+	*out = loop;
+	return 0;
+}
+
+void mote_loop_close(struct mote_loop *loop)
+{
+	if (!loop)
+		return;
+	if (loop->timer >= 0)
+		close(loop->timer);
+	if (loop->signals >= 0)
+		close(loop->signals);
+	free(loop);
+}
+
+static void push_signal(struct mote_loop *loop)
+{
+	struct mote_sqe sqe = {
+		.tag = mote_tag(MOTE_TAG_SIGNAL, 0, 0),
+		.op = MOTE_OP_READ,
+		.flags = MOTE_SQE_WAIT,
+		.fd = loop->signals,
+		.buf = &loop->signal,
+		.len = sizeof(loop->signal),
+		.offset = 0,
+	};
+
+	mote_engine_push(loop->parts.engine, &sqe);
+}
+
+static void push_timer(struct mote_loop *loop)
+{
+	struct mote_sqe sqe = {
+		.tag = mote_tag(MOTE_TAG_TIMER, 0, 0),
+		.op = MOTE_OP_READ,
+		.flags = MOTE_SQE_WAIT | MOTE_SQE_LINK,
+		.fd = loop->timer,
+		.buf = &loop->expirations,
+		.len = sizeof(loop->expirations),
+		.offset = 0,
+	};
+
+	mote_engine_push(loop->parts.engine, &sqe);
+}
+
+static void set_timer(struct mote_loop *loop, uint64_t at, uint64_t period)
+{
+	struct itimerspec its = {
+		.it_value = { (time_t)(at / NS_PER_S), (long)(at % NS_PER_S) },
+		.it_interval = { (time_t)(period / NS_PER_S), (long)(period % NS_PER_S) },
+	};
+
+	timerfd_settime(loop->timer, TFD_TIMER_ABSTIME, &its, NULL);
+}
+
+/* What a sample of `streams` needs: the parts that are not files of the host. */
+static unsigned int push_tasks(struct mote_loop *loop)
+{
+	struct mote_loop_parts *parts = &loop->parts;
+	unsigned int room = mote_engine_room(parts->engine), n;
+
+	n = parts->tasks->ops->push(parts->tasks, parts->engine, mote_process_half(parts->process),
+				    loop->tasks_index, room > 256 ? room - 256 : room / 2);
+	return n;
+}
+
+static uint64_t housekeeping(const struct mote_loop *loop)
+{
+	return loop->parts.options->loop_housekeeping * NS_PER_MS;
+}
+
+/*
+ * Pushes a chain: the timer first if `timed`. The events come last: what is not read by then
+ * belongs to the next tick anyway.
+ */
+static void push_chain(struct mote_loop *loop, bool timed, uint32_t streams, uint64_t time)
+{
+	struct mote_loop_parts *parts = &loop->parts;
+	unsigned int n = 0;
+
+	loop->timed = timed;
+	loop->streams = streams;
+	loop->time = time;
+	/* Now and then without anybody who asks: the accounts of the dead must stay exact. */
+	loop->with_tasks = parts->tasks && (streams & (BIT(PROCESS) | BIT(EVENT)) ||
+					    time >= loop->tasks_sampled + housekeeping(loop));
+	if (timed) {
+		push_timer(loop);
+		n++;
+	}
+	if (loop->with_tasks)
+		n += push_tasks(loop);
+	if (parts->host)
+		n += mote_host_push(parts->host, parts->engine, streams);
+	if (parts->naming)
+		n += mote_naming_push(parts->naming, loop->naming_index);
+	if (streams & (BIT(SELF) | BIT(TABLE)))
+		n += mote_self_push(parts->self, parts->engine, loop->self_index);
+	if (parts->events)
+		n += mote_events_push(parts->events, parts->engine, loop->events_index);
+	if (n)
+		mote_engine_end_chain(parts->engine);
+	loop->outstanding = n;
+	loop->armed = true;
+}
+
+/* The time of the next tick; sets the timer if it is not running towards it. */
+static uint64_t schedule(struct mote_loop *loop, uint64_t now)
+{
+	uint32_t ms = mote_server_period_ms(loop->parts.server);
+	uint64_t period = ms ? ms * NS_PER_MS : housekeeping(loop);
+	uint64_t next = loop->last - loop->last % period + period;
+	bool late = next <= now;
+
+	if (late && period == loop->period && !loop->kicked) {
+		loop->parts.stats->overruns += (now - next) / period + 1;
+		loop->gap = true;
+	}
+	if (late)
+		next = now - now % period + period;
+	if (late || period != loop->period || loop->kicked)
+		set_timer(loop, next, period);
+	loop->period = period;
+	loop->kicked = false;
+	return next;
+}
+
+static uint32_t available(const struct mote_loop *loop)
+{
+	uint32_t streams = BIT(SELF) | BIT(TABLE);
+
+	if (loop->parts.host)
+		streams |= mote_host_streams(loop->parts.host);
+	if (loop->parts.tasks)
+		streams |= BIT(PROCESS) | BIT(EVENT);
+	return streams;
+}
+
+static void tick(struct mote_loop *loop);
+
+static void arm(struct mote_loop *loop)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC), next;
+	uint32_t urgent = mote_server_urgent(loop->parts.server);
+
+	if (urgent) {
+		push_chain(loop, false, urgent, now);
+		if (loop->outstanding)
+			return;
+		tick(loop); /* streams that this host does not have need no reads */
+	}
+	next = schedule(loop, now);
+	push_chain(loop, true, mote_server_due(loop->parts.server, loop->last, next), next);
+}
+
+/* Somebody waits: do not let him wait for the timer. */
+static void kick(struct mote_loop *loop)
+{
+	if (!loop->armed || !loop->timed || loop->kicked)
+		return;
+	loop->kicked = true;
+	set_timer(loop, 1, 0);
+}
+
+/* Whether the clocks moved apart: a suspend, or a step of the wall clock. */
+static bool clocks_stepped(struct mote_loop *loop, uint64_t elapsed)
+{
+	int64_t boot, real, limit = (int64_t)(STEP_NS + elapsed / STEP_DIVISOR);
+	bool stepped;
+
+	read_offsets(&boot, &real);
+	stepped = llabs(boot - loop->boot_offset) > limit || llabs(real - loop->real_offset) > limit;
+	loop->boot_offset = boot;
+	loop->real_offset = real;
+	return stepped;
+}
+
+static uint32_t sample(struct mote_loop *loop, uint64_t now)
+{
+	struct mote_loop_parts *parts = &loop->parts;
+	uint32_t sampled = loop->streams & ~available(loop); /* absent: nothing to wait for */
+
+	if (loop->with_tasks) {
+		int n = parts->tasks->ops->finish(parts->tasks, mote_process_half(parts->process));
+
+		if (n >= 0)
+			mote_process_sampled(parts->process, (unsigned int)n, loop->time, now);
+		else
+			parts->stats->read_errors++;
+		sampled |= BIT(PROCESS) | BIT(EVENT);
+		loop->tasks_sampled = now;
+	}
+	if (parts->naming)
+		mote_naming_take(parts->naming, now);
+	if (parts->host)
+		sampled |= mote_host_parse(parts->host, loop->streams, now);
+	if (loop->streams & (BIT(SELF) | BIT(TABLE))) {
+		struct mote_self_sources from = { parts->stats,  parts->server,  parts->host,
+						  parts->tasks,  parts->process, parts->events };
+
+		mote_self_sample(parts->self, &from, now);
+		sampled |= BIT(SELF) | BIT(TABLE);
+	}
+	return sampled;
+}
+
+static void account_delay(struct mote_loop *loop)
+{
+	struct mote_loop_stats *stats = loop->parts.stats;
+	uint64_t delay = clock_ns(CLOCK_MONOTONIC) - loop->time;
+
+	stats->ticks++;
+	stats->delay_ns = delay;
+	if (delay > stats->delay_peak_ns)
+		stats->delay_peak_ns = delay;
+	stats->late += delay > LATE_NS;
+}
+
+/* The chain is complete. */
+static void tick(struct mote_loop *loop)
+{
+	struct mote_loop_parts *parts = &loop->parts;
+	bool on_schedule = loop->timed && !loop->kicked;
+	uint64_t now = loop->time, before = loop->last;
+	uint32_t sampled, at_once;
+
+	loop->armed = false;
+	if (!on_schedule && loop->timed)
+		loop->time = now = clock_ns(CLOCK_MONOTONIC);
+	if (now <= loop->sampled)
+		now = loop->sampled + 1;
+	if (on_schedule && clocks_stepped(loop, now - before))
+		loop->gap = true;
+	loop->sampled = now;
+	sampled = sample(loop, now);
+	/* Events go out when they are taken, whatever the interval: they are not kept. */
+	at_once = parts->events && mote_events_pending(parts->events) ? BIT(EVENT) : 0;
+	if (on_schedule) {
+		parts->stats->gaps += loop->gap;
+		mote_server_encode(parts->server, before, now, sampled, at_once, loop->gap);
+		loop->last = now;
+		loop->gap = false;
+		account_delay(loop);
+	} else {
+		mote_server_encode(parts->server, now, now, sampled, at_once, false);
+	}
+	if (parts->events && loop->with_tasks)
+		mote_events_release(parts->events);
+	if (parts->naming && loop->with_tasks)
+		mote_naming_ask(parts->naming, now);
+}
+
+/* A source may take several rounds of operations for one sample. */
+static void chain_complete(struct mote_loop *loop)
+{
+	if (loop->with_tasks) {
+		loop->outstanding = push_tasks(loop);
+		if (loop->outstanding) {
+			mote_engine_end_chain(loop->parts.engine);
+			return;
+		}
+	}
+	tick(loop);
+}
+
+static void file_completed(struct mote_loop *loop, const struct mote_cqe *cqe)
+{
+	struct mote_loop_parts *parts = &loop->parts;
+	uint32_t index = mote_tag_index(cqe->tag), step = mote_tag_generation(cqe->tag);
+
+	if (index < loop->tasks_index)
+		mote_host_complete(parts->host, index, step, cqe->res);
+	else if (index == loop->tasks_index)
+		parts->tasks->ops->complete(parts->tasks, step, cqe->res);
+	else if (index == loop->events_index)
+		mote_events_complete(parts->events, step, cqe->res);
+	else if (index == loop->naming_index)
+		mote_naming_complete(parts->naming, step, cqe->res);
+	else
+		mote_self_complete(parts->self, index - loop->self_index, step, cqe->res);
+}
+
+static void dispatch(struct mote_loop *loop, const struct mote_cqe *cqe, uint64_t now)
+{
+	switch (mote_tag_kind(cqe->tag)) {
+	case MOTE_TAG_TIMER:
+		loop->outstanding--;
+		break;
+	case MOTE_TAG_FILE:
+		file_completed(loop, cqe);
+		loop->outstanding--;
+		break;
+	case MOTE_TAG_SIGNAL:
+		if (cqe->res == (int)sizeof(loop->signal))
+			loop->stop = true;
+		else
+			push_signal(loop);
+		break;
+	case MOTE_TAG_ARGV:
+		mote_naming_argv(loop->parts.naming, cqe, now);
+		break;
+	default:
+		mote_server_complete(loop->parts.server, cqe, now);
+	}
+}
+
+/* No subscribers, or none that is due soon: a new one matters more than one system call a tick. */
+static bool idle(const struct mote_loop *loop)
+{
+	return loop->period > NS_PER_S && loop->timed;
+}
+
+/* One submission, and what it brought. */
+static int turn(struct mote_loop *loop)
+{
+	static struct mote_cqe cqes[CQES];
+	struct mote_loop_parts *parts = &loop->parts;
+	unsigned int want = mote_server_flush(parts->server);
+	uint64_t now;
+	int n;
+
+	if (!mote_server_more(parts->server) && !idle(loop))
+		want += loop->outstanding;
+	if (mote_wake_taken() || !want)
+		want = 1;
+	n = mote_engine_wait(parts->engine, want, cqes, CQES);
+	if (n < 0)
+		return n;
+	parts->stats->waits++;
+	now = clock_ns(CLOCK_MONOTONIC);
+	for (int i = 0; i < n; i++)
+		dispatch(loop, &cqes[i], now);
+	if (loop->armed && !loop->outstanding)
+		chain_complete(loop);
+	if (mote_server_urgent(parts->server))
+		kick(loop);
+	return 0;
+}
+
+int mote_loop_run(struct mote_loop *loop)
+{
+	int err = 0;
+
+	push_signal(loop);
+	mote_server_start(loop->parts.server);
+	while (!loop->stop && !err) {
+		if (!loop->armed)
+			arm(loop);
+		err = turn(loop);
+	}
+	return err;
+}

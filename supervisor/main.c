@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * moted: the order in which the agent starts, and nothing else.
+ */
+#include <stdio.h>
+
+#include "agent.h"
+#include "log.h"
+#include "options.h"
+
+static int start(const struct mote_options *options, enum mote_action action)
+{
+	struct mote_agent *agent;
+	int err = mote_agent_new(options, &agent);
+
+	if (err)
+		return err;
+	err = mote_agent_probes(agent);
+	if (!err)
+		err = mote_agent_engine(agent);
+	if (!err)
+		err = mote_agent_collect(agent);
+	if (!err && action == MOTE_ACTION_CHECK) {
+		err = mote_agent_check(agent);
+		goto out;
+	}
+	if (!err)
+		err = mote_agent_listen(agent);
+	if (!err)
+		err = mote_agent_drop(agent);
+	if (!err)
+		err = mote_agent_run(agent);
+out:
+	mote_agent_free(agent);
+	return err;
+}
+
+int main(int argc, char **argv)
+{
+	static struct mote_options options;
+	enum mote_action action;
+	char err[512];
+
+	mote_log_open();
+	if (mote_options_args(&options, argc, argv, &action, err, sizeof(err))) {
+		fprintf(stderr, "moted: %s\n", err);
+		return 2;
+	}
+	if (action == MOTE_ACTION_VERSION)
+		return printf("moted " MOTE_VERSION "\n") < 0;
+	if (action == MOTE_ACTION_HELP) {
+		mote_options_help(stdout);
+		return 0;
+	}
+	return start(&options, action) ? 1 : 0;
+}

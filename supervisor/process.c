@@ -1,0 +1,567 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * The process table, see process.h. It has no memory of its own for processes: a sample's records
+ * are compared with those of the sample before, which are the other half of the source's memory,
+ * both sorted by pid. A record's last fields are ours and move along.
+ *
+ * The dead are accounted for once. A process that a sample no longer has adds its last counts to
+ * the totals, and so does the exit of one that no sample ever had; either opens an account. What
+ * later events tell of it (exit, and the final word when the kernel frees it) adds the difference.
+ * The exit of a process that the newest sample has, a zombie, raises its record. Events later than
+ * the beginning of the sample wait for the next, as their process may be in it.
+ */
+#include "process.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "accounts.h"
+#include "parse.h"
+#include "task.h"
+
+#define KERNEL_PART      offsetof(struct mote_task, changed)
+#define CLOSED_MEMORY_NS 5000000000ull
+
+struct ended {
+	uint64_t time, start;
+	uint32_t pid;
+};
+
+struct mote_process {
+	struct mote_tasks *tasks;
+	struct mote_events *events;
+	struct mote_texts *texts;
+	uint64_t absent;
+	unsigned int current; /* half of the newest sample */
+	unsigned int n[2];
+	uint64_t sampled; /* its time */
+
+	struct ended *ended;
+	unsigned int ended_max, ended_n, ended_next;
+	uint64_t forgot, ended_total;
+	uint64_t totals[PROCESS__FIELDS];
+
+	struct mote_accounts *accounts;
+	uint64_t closed_early, closed_at; /* accounts that lacked room, and when last */
+	uint64_t unaccounted;             /* final words about them */
+};
+
+struct mote_process *mote_process_new(const struct mote_options *options, struct mote_tasks *tasks,
+				      struct mote_events *events)
+{
+	struct mote_process *process = malloc(sizeof(*process));
+
+	if (!process)
+		return NULL;
+	memset(process, 0, sizeof(*process));
+	process->tasks = tasks;
+	process->events = events;
+	process->ended_max = options->tables_ended;
+	process->ended = malloc(process->ended_max * sizeof(*process->ended));
+	process->texts = mote_texts_new((uint32_t)options->tables_text);
+	process->accounts = mote_accounts_new(process->ended_max / 4);
+	if (!process->ended || !process->texts || !process->accounts) {
+		mote_process_free(process);
+		return NULL;
+	}
+	memset(process->ended, 0, process->ended_max * sizeof(*process->ended));
+	return process;
+}
+
+void mote_process_free(struct mote_process *process)
+{
+	if (!process)
+		return;
+	free(process->ended);
+	mote_texts_free(process->texts);
+	mote_accounts_free(process->accounts);
+	free(process);
+}
+
+unsigned int mote_process_half(const struct mote_process *process)
+{
+	return !process->current;
+}
+
+static struct mote_task *half_of(const struct mote_process *process, unsigned int half)
+{
+	return process->tasks->half[half];
+}
+
+static struct mote_task *find(struct mote_process *process, unsigned int half, uint32_t pid,
+			      uint64_t start)
+{
+	struct mote_task *task = mote_task_find(half_of(process, half), process->n[half], pid);
+
+	return task && task->start == start ? task : NULL;
+}
+
+/* The counters of a task in the schema's terms; CPU time as it is shown. */
+static void counters_of(struct mote_task *task, uint64_t out[PROCESS__FIELDS])
+{
+	const struct mote_thread_counts *counts = &task->counts;
+
+	if (!task->present) {
+		mote_task_adjust(task);
+	} else { /* from /proc, which has adjusted them */
+		task->shown_utime = task->prev_utime;
+		task->shown_stime = task->prev_stime;
+	}
+	out[PROCESS_UTIME] = task->shown_utime;
+	out[PROCESS_STIME] = task->shown_stime;
+	out[PROCESS_CUTIME] = task->cutime;
+	out[PROCESS_CSTIME] = task->cstime;
+	out[PROCESS_MINFLT] = counts->minflt;
+	out[PROCESS_MAJFLT] = counts->majflt;
+	out[PROCESS_RCHAR] = counts->rchar;
+	out[PROCESS_WCHAR] = counts->wchar;
+	out[PROCESS_SYSCR] = counts->syscr;
+	out[PROCESS_SYSCW] = counts->syscw;
+	out[PROCESS_READ_BYTES] = counts->read_bytes;
+	out[PROCESS_WRITE_BYTES] = counts->write_bytes;
+	out[PROCESS_CANCELLED_WRITE_BYTES] = counts->cancelled_write_bytes;
+	out[PROCESS_NVCSW] = counts->nvcsw;
+	out[PROCESS_NIVCSW] = counts->nivcsw;
+	out[PROCESS_RUN_TIME] = counts->run_time;
+	out[PROCESS_RUN_DELAY] = counts->run_delay;
+}
+
+/* Brings an account up to what is known of its process now, and the totals with it. */
+static void settle(struct mote_process *process, struct mote_account *account,
+		   struct mote_task *task)
+{
+	uint64_t counters[PROCESS__FIELDS] = { 0 };
+
+	counters_of(task, counters);
+	for (unsigned int i = 0; i < PROCESS__FIELDS; i++) {
+		if (counters[i] <= account->counters[i])
+			continue;
+		process->totals[i] += counters[i] - account->counters[i];
+		account->counters[i] = counters[i];
+	}
+}
+
+/* A counter never decreases (a thread that ends takes its run_delay along). */
+static void raise_counts(struct mote_thread_counts *counts, const struct mote_thread_counts *by)
+{
+	uint64_t *to = (uint64_t *)counts;
+	const uint64_t *from = (const uint64_t *)by;
+
+	for (unsigned int i = 0; i < sizeof(*counts) / sizeof(*to); i++)
+		to[i] = to[i] > from[i] ? to[i] : from[i];
+}
+
+static void raise_to_exit(struct mote_task *task, const struct mote_event_exit *event)
+{
+	raise_counts(&task->counts, &event->counts);
+	if (event->prev_utime + event->prev_stime > task->prev_utime + task->prev_stime) {
+		task->prev_utime = event->prev_utime;
+		task->prev_stime = event->prev_stime;
+	}
+}
+
+static void remember_ended(struct mote_process *process, const struct mote_task *task, uint64_t now)
+{
+	struct ended *ended = &process->ended[process->ended_next];
+
+	if (process->ended_n == process->ended_max)
+		process->forgot = ended->time;
+	else
+		process->ended_n++;
+	*ended = (struct ended){ .time = now, .start = task->start, .pid = task->pid };
+	process->ended_next = (process->ended_next + 1) % process->ended_max;
+	process->ended_total++;
+}
+
+static void end_task(struct mote_process *process, struct mote_task *task, uint64_t now)
+{
+	settle(process, mote_accounts_open(process->accounts, task->pid, task->start), task);
+	remember_ended(process, task, now);
+	mote_texts_drop(process->texts, task->text);
+	task->text = 0;
+}
+
+static void begin_task(struct mote_task *task, uint64_t now)
+{
+	task->changed = now;
+	task->shown_utime = task->shown_stime = 0;
+	task->text = 0;
+	task->text_exec_id = ~task->exec_id;
+}
+
+static void go_on(struct mote_task *task, const struct mote_task *before, uint64_t now)
+{
+	raise_counts(&task->counts, &before->counts);
+	task->changed = before->changed;
+	task->shown_utime = before->shown_utime;
+	task->shown_stime = before->shown_stime;
+	task->text = before->text;
+	task->text_exec_id = before->text_exec_id;
+	if (memcmp(task, before, KERNEL_PART) != 0)
+		task->changed = now;
+}
+
+/* Merges the new half with the old, both sorted by pid. */
+static void merge(struct mote_process *process, unsigned int half, uint64_t now)
+{
+	struct mote_task *new = half_of(process, half), *new_end = new + process->n[half];
+	struct mote_task *old = half_of(process, !half), *old_end = old + process->n[!half];
+
+	while (new < new_end || old < old_end) {
+		if (old == old_end || (new < new_end && new->pid < old->pid)) {
+			begin_task(new++, now);
+		} else if (new == new_end || old->pid < new->pid) {
+			end_task(process, old++, now);
+		} else if (new->start == old->start) {
+			go_on(new++, old++, now);
+		} else {
+			end_task(process, old++, now); /* the pid was given again */
+			begin_task(new++, now);
+		}
+	}
+}
+
+static struct mote_task task_of_exit(const struct mote_event_exit *event)
+{
+	return (struct mote_task){
+		.pid = event->event.pid,
+		.start = event->event.start,
+		.counts = event->counts,
+		.prev_utime = event->prev_utime,
+		.prev_stime = event->prev_stime,
+	};
+}
+
+/* Whether an account may have been closed before its time in the last seconds. */
+static bool closed_early(struct mote_process *process)
+{
+	struct mote_fill fill;
+
+	mote_accounts_fill(process->accounts, &fill);
+	if (fill.dropped != process->closed_early) {
+		process->closed_early = fill.dropped;
+		process->closed_at = process->sampled;
+	}
+	return process->closed_at && process->sampled - process->closed_at < CLOSED_MEMORY_NS;
+}
+
+static void exited(struct mote_process *process, const struct mote_event_exit *event)
+{
+	struct mote_task task = task_of_exit(event), *zombie;
+	struct mote_account *account;
+	bool final = event->event.kind == MOTE_EVENT_FINAL;
+
+	zombie = find(process, process->current, task.pid, task.start);
+	if (zombie) { /* its account is settled when it is gone */
+		raise_to_exit(zombie, event);
+		zombie->changed = process->sampled;
+		return;
+	}
+	account = mote_accounts_find(process->accounts, task.pid, task.start);
+	if (!account && closed_early(process)) {
+		/* It may have been counted: better once too little than twice. */
+		process->unaccounted++;
+		return;
+	}
+	if (!account)
+		account = mote_accounts_open(process->accounts, task.pid, task.start);
+	settle(process, account, &task);
+	if (final)
+		mote_accounts_close(process->accounts, account);
+}
+
+static void set_text(struct mote_process *process, struct mote_task *task,
+		     const struct mote_text_entry *entry, uint64_t now)
+{
+	task->text = mote_texts_put(process->texts, task->text, entry);
+	task->text_exec_id = task->exec_id;
+	task->changed = now;
+}
+
+/* What is known of this very image; an exec makes it void. */
+static void get_text(const struct mote_process *process, const struct mote_task *task,
+		     struct mote_text_entry *entry)
+{
+	bool valid = task->text_exec_id == task->exec_id;
+
+	mote_texts_get(process->texts, valid ? task->text : 0, entry);
+}
+
+static void executed(struct mote_process *process, const struct mote_event_exec *event,
+		     uint64_t now)
+{
+	/* The sample began after the event: it has this image, or a later one. */
+	mote_process_give_argv(process, event->event.pid, event->event.start, event->exec_id,
+			       event->argv, event->argv_len, now);
+}
+
+static void take_events(struct mote_process *process, uint64_t until, uint64_t now)
+{
+	const struct mote_event *event;
+	bool bpf = process->events->fd < 0;
+
+	while ((event = mote_events_next(process->events, until))) {
+		if (event->kind == MOTE_EVENT_FORK && process->tasks->ops->born)
+			process->tasks->ops->born(process->tasks, event->pid);
+		if ((event->kind == MOTE_EVENT_EXIT || event->kind == MOTE_EVENT_FINAL) && bpf)
+			exited(process, (const struct mote_event_exit *)event);
+		if (event->kind == MOTE_EVENT_EXEC && bpf)
+			executed(process, (const struct mote_event_exec *)event, now);
+	}
+}
+
+void mote_process_sampled(struct mote_process *process, unsigned int n, uint64_t began,
+			  uint64_t now)
+{
+	unsigned int half = mote_process_half(process);
+
+	process->n[half] = n;
+	merge(process, half, now);
+	process->current = half;
+	process->sampled = now;
+	if (process->events)
+		take_events(process, began, now);
+}
+
+static struct mote_task *wants(struct mote_process *process, uint32_t *from, bool exe)
+{
+	struct mote_task *tasks = half_of(process, process->current);
+
+	for (uint32_t i = *from; i < process->n[process->current]; i++) {
+		struct mote_text_entry entry;
+
+		if (!(tasks[i].flags & MOTE_TASK_HAS_MM))
+			continue;
+		if (tasks[i].text && tasks[i].text_exec_id == tasks[i].exec_id) {
+			mote_texts_get(process->texts, tasks[i].text, &entry);
+			if (exe ? entry.has_exe : entry.has_argv)
+				continue;
+		}
+		*from = i + 1;
+		return &tasks[i];
+	}
+	return NULL;
+}
+
+struct mote_task *mote_process_wants_argv(struct mote_process *process, uint32_t *from)
+{
+	return wants(process, from, false);
+}
+
+struct mote_task *mote_process_wants_exe(struct mote_process *process, uint32_t *from)
+{
+	return wants(process, from, true);
+}
+
+void mote_process_give_argv(struct mote_process *process, uint32_t pid, uint64_t start,
+			    uint32_t exec_id, const char *argv, uint32_t len, uint64_t now)
+{
+	struct mote_task *task = find(process, process->current, pid, start);
+	struct mote_text_entry entry;
+
+	if (!task || task->exec_id != exec_id)
+		return;
+	get_text(process, task, &entry);
+	entry.has_argv = true;
+	entry.argv_len = (uint16_t)(len < sizeof(entry.argv) ? len : sizeof(entry.argv));
+	memcpy(entry.argv, argv, entry.argv_len);
+	set_text(process, task, &entry, now);
+}
+
+void mote_process_give_exe(struct mote_process *process, uint32_t pid, uint64_t start,
+			   uint32_t exec_id, const char *exe, uint32_t len, uint64_t now)
+{
+	struct mote_task *task = find(process, process->current, pid, start);
+	struct mote_text_entry entry;
+
+	if (!task || task->exec_id != exec_id)
+		return;
+	get_text(process, task, &entry);
+	entry.has_exe = true;
+	entry.exe_len = (uint16_t)(len < sizeof(entry.exe) ? len : sizeof(entry.exe));
+	memcpy(entry.exe, exe, entry.exe_len);
+	set_text(process, task, &entry, now);
+}
+
+void mote_process_set_absent(struct mote_process *process, uint64_t fields)
+{
+	process->absent = fields;
+}
+
+void mote_process_stats(const struct mote_process *process, struct mote_process_stats *stats)
+{
+	stats->processes = process->n[process->current];
+	stats->ended = (struct mote_fill){ .size = process->ended_max,
+					   .fill = process->ended_n,
+					   .peak = process->ended_n };
+	mote_accounts_fill(process->accounts, &stats->accounts);
+	stats->accounts.dropped = process->unaccounted;
+	mote_texts_fill(process->texts, &stats->texts);
+}
+
+/* One value of a row: nil unless its bit is set. */
+static void pack_value(msgpack_packer *pk, uint64_t present, unsigned int field, uint64_t value)
+{
+	if (present >> field & 1)
+		msgpack_pack_uint64(pk, value);
+	else
+		msgpack_pack_nil(pk);
+}
+
+static void pack_signed(msgpack_packer *pk, uint64_t present, unsigned int field, int64_t value)
+{
+	if (present >> field & 1)
+		msgpack_pack_int64(pk, value);
+	else
+		msgpack_pack_nil(pk);
+}
+
+static void pack_texts(const struct mote_process *process, const struct mote_task *task,
+		       uint64_t present, msgpack_packer *pk)
+{
+	struct mote_text_entry entry;
+
+	mote_pack_text(pk, task->comm, strnlen(task->comm, sizeof(task->comm)));
+	get_text(process, task, &entry);
+	if (entry.has_argv && entry.argv_len && present >> PROCESS_ARGV & 1)
+		mote_pack_list(pk, entry.argv, entry.argv_len);
+	else
+		msgpack_pack_nil(pk);
+	if (entry.has_exe && entry.exe_len && present >> PROCESS_EXE & 1)
+		mote_pack_text(pk, entry.exe, entry.exe_len);
+	else
+		msgpack_pack_nil(pk);
+}
+
+static uint64_t present_of(const struct mote_process *process, const struct mote_task *task)
+{
+	uint64_t present = ~0ull;
+
+	if (task->present) {
+		present = task->present | 1ull << PROCESS_ARGV | 1ull << PROCESS_EXE;
+	} else {
+		if (!(task->flags & MOTE_TASK_HAS_FDS))
+			present &= ~(1ull << PROCESS_FDS);
+		if (!(task->flags & MOTE_TASK_HAS_RSS))
+			present &= ~(1ull << PROCESS_RSS | 1ull << PROCESS_SHARED);
+	}
+	return present & ~process->absent;
+}
+
+static void pack_row(const struct mote_process *process, struct mote_task *task,
+		     msgpack_packer *pk)
+{
+	uint64_t present = present_of(process, task), counters[PROCESS__FIELDS] = { 0 };
+
+	_Static_assert(PROCESS__FIELDS == 37 && PROCESS_UTIME == 11 && PROCESS_RCHAR == 20 &&
+			       PROCESS_FDS == 31 && PROCESS_EXE == 36,
+		       "pack_row follows schema.def");
+	counters_of(task, counters);
+	msgpack_pack_array(pk, PROCESS__FIELDS);
+	msgpack_pack_uint32(pk, task->pid);
+	msgpack_pack_uint64(pk, task->start / MOTE_NS_PER_TICK);
+	pack_value(pk, present, PROCESS_PPID, task->ppid);
+	pack_value(pk, present, PROCESS_UID, task->uid);
+	pack_value(pk, present, PROCESS_GID, task->gid);
+	pack_value(pk, present, PROCESS_SESSION, task->session);
+	pack_value(pk, present, PROCESS_TTY, task->tty);
+	mote_pack_text(pk, &task->state, 1);
+	pack_signed(pk, present, PROCESS_NICE, task->nice);
+	pack_signed(pk, present, PROCESS_PRIORITY, task->priority);
+	pack_value(pk, present, PROCESS_THREADS, task->threads);
+	for (unsigned int i = PROCESS_UTIME; i <= PROCESS_MAJFLT; i++)
+		pack_value(pk, present, i, counters[i]);
+	pack_value(pk, present, PROCESS_VSIZE, task->vsize);
+	pack_value(pk, present, PROCESS_RSS, task->rss);
+	pack_value(pk, present, PROCESS_SHARED, task->shared);
+	for (unsigned int i = PROCESS_RCHAR; i <= PROCESS_RUN_DELAY; i++)
+		pack_value(pk, present, i, counters[i]);
+	pack_value(pk, present, PROCESS_FDS, task->fds);
+	pack_value(pk, present, PROCESS_CGROUP_ID, task->cgroup_id);
+	pack_signed(pk, present, PROCESS_OOM_SCORE_ADJ, task->oom_score_adj);
+	pack_texts(process, task, present, pk);
+}
+
+/* The first task whose pid is not below `pid`. */
+static unsigned int lower_bound(const struct mote_task *tasks, unsigned int n, uint64_t pid)
+{
+	unsigned int low = 0;
+
+	while (n) {
+		unsigned int half = n / 2;
+
+		if (tasks[low + half].pid < pid) {
+			low += half + 1;
+			n -= half + 1;
+		} else {
+			n = half;
+		}
+	}
+	return low;
+}
+
+/* The cursor is a pid, so that a keyframe can go on after other samples. */
+static bool process_row(void *ctx, uint64_t since, uint64_t *cursor, msgpack_packer *pk)
+{
+	struct mote_process *process = ctx;
+	struct mote_task *tasks = half_of(process, process->current);
+	unsigned int n = process->n[process->current];
+
+	for (unsigned int i = lower_bound(tasks, n, *cursor); i < n; i++) {
+		if (tasks[i].changed <= since)
+			continue;
+		*cursor = (uint64_t)tasks[i].pid + 1;
+		pack_row(process, &tasks[i], pk);
+		return true;
+	}
+	return false;
+}
+
+static bool process_ended(void *ctx, uint64_t since, uint64_t *cursor, msgpack_packer *pk)
+{
+	const struct mote_process *process = ctx;
+
+	/* Newest first; all of one update have been there since it began. */
+	while (*cursor < process->ended_n) {
+		unsigned int back = (unsigned int)++*cursor;
+		const struct ended *ended =
+			&process->ended[(process->ended_next + process->ended_max - back) %
+					process->ended_max];
+
+		if (ended->time <= since)
+			return false;
+		msgpack_pack_array(pk, 2);
+		msgpack_pack_uint32(pk, ended->pid);
+		msgpack_pack_uint64(pk, ended->start / MOTE_NS_PER_TICK);
+		return true;
+	}
+	return false;
+}
+
+static void process_totals(void *ctx, msgpack_packer *pk)
+{
+	const struct mote_process *process = ctx;
+	const struct mote_stream *stream = &mote_streams[MOTE_STREAM_PROCESS];
+
+	msgpack_pack_array(pk, PROCESS__FIELDS);
+	for (unsigned int i = 0; i < PROCESS__FIELDS; i++) {
+		if (stream->fields[i].kind == MOTE_COUNTER && !(process->absent >> i & 1))
+			msgpack_pack_uint64(pk, process->totals[i]);
+		else
+			msgpack_pack_nil(pk);
+	}
+}
+
+static bool process_forgot(void *ctx, uint64_t since)
+{
+	return ((const struct mote_process *)ctx)->forgot > since;
+}
+
+const struct mote_source_ops mote_process_source = {
+	.row = process_row,
+	.ended = process_ended,
+	.totals = process_totals,
+	.forgot = process_forgot,
+	.epoch = NULL,
+};
