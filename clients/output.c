@@ -245,6 +245,7 @@ void mote_out_quantity(struct mote_out *out, double v, const char *unit)
 	} else if (v == (double)(int64_t)v && v < 1e15 && v > -1e15) {
 		mote_out_format(out, "%.0f%s", v, strcmp(unit, "%") == 0 ? "%" : "");
 	} else {
-		mote_out_format(out, "%.6g%s", v, strcmp(unit, "%") == 0 ? "%" : "");
+		mote_out_format(out, v < 1000 && v > -1000 ? "%.4g%s" : "%.0f%s", v,
+				strcmp(unit, "%") == 0 ? "%" : "");
 	}
 }
