@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Which network devices are leaves: see leaf.h for the rule. The thread owns `devices`, made anew
- * at each look from the names in /proc/net/dev and a few faccessat() each, and hands them to the
- * loop through three buffers; the loop only sets `asked`. It opens nothing after the start, so that
- * `lower_NAME` cannot be listed: it is tried for every other name. It never fails after the start;
- * what sysfs does not tell is said by the note.
+ * Which network devices are leaves, see leaf.h. The thread looks: it takes the names from
+ * /proc/net/dev, has leaf_rule.c judge them and hands the list to the loop through three buffers;
+ * the loop only sets `asked`. Nothing fails after the start.
  */
 #include "leaf.h"
+#include "leaf_rule.h"
 #include "scan.h"
 #include "thread.h"
 
 #include <fcntl.h>
-#include <net/if.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -19,21 +17,6 @@
 #define POLL_NS   (1000 * NS_PER_MS)  /* how often `asked` is looked at */
 #define LOOK_NS   (10000 * NS_PER_MS) /* how often all devices are */
 #define TEXT_MAX  (16 * 1024)         /* of /proc/net/dev at a time, some hundred lines */
-
-struct device {
-	char name[IFNAMSIZ];
-	bool known, virtual; /* in sysfs; made by software */
-	bool port, tun;      /* of a bridge; its other end is a file */
-	bool leaf;
-};
-
-struct devices {
-	unsigned int used;
-	bool cut; /* there are more than fit */
-	struct device *at;
-};
-
-enum note { NONE, NO_SYSFS, OTHER_SYSFS };
 
 struct mote_leaves {
 	int sysfs, netdev; /* sysfs: -1 without */
@@ -46,177 +29,18 @@ struct mote_leaves {
 	_Atomic bool asked;
 	_Atomic int note;
 	struct mote_triple triple;
-	struct devices devices[3];
+	struct mote_devices devices[3];
 	unsigned int guess; /* the loop's: where the device asked for next should stand */
 	char text[TEXT_MAX];
 };
 
-static bool starts_with(const char *name, const char *prefix)
-{
-	return strncmp(name, prefix, strlen(prefix)) == 0;
-}
-
-/* Whether sysfs has NAME/FILE, or NAME/PREFIXother; links are followed. */
-static bool has(const struct mote_leaves *leaves, const char *name, const char *file,
-		const char *other)
-{
-	char path[2 * IFNAMSIZ + 16];
-	char *at = stpcpy(path, name);
-
-	*at++ = '/';
-	stpcpy(stpcpy(at, file), other);
-	return faccessat(leaves->sysfs, path, F_OK, 0) == 0;
-}
-
-static bool is_over_another(const struct mote_leaves *leaves, const struct devices *all,
-			    const struct device *device)
-{
-	if (has(leaves, device->name, "bridge", "") || has(leaves, device->name, "bonding", ""))
-		return true;
-	for (unsigned int i = 0; i < all->used; i++) {
-		if (has(leaves, device->name, "lower_", all->at[i].name))
-			return true;
-	}
-	return false;
-}
-
-/*
- * Kinds that sysfs tells apart only in files which would have to be opened, by the names that the
- * kernel or everybody gives them.
- */
-static bool is_never_leaf(const char *name)
-{
-	static const char *const kinds[] = { "ifb", "dummy", "kube-ipvs", "nlmon", "teql", "vcan" };
-
-	if (!strcmp(name, "lo"))
-		return true;
-	for (unsigned int i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		if (starts_with(name, kinds[i]))
-			return true;
-	}
-	return false;
-}
-
-/* What such a device carries goes through another device once more, within its packets. */
-static bool is_tunnel(const char *name)
-{
-	static const char *const kinds[] = { "sit",     "tunl",    "ip6tnl", "ip6_vti", "ip_vti",
-					     "gre",     "erspan",  "ip6gre", "vxlan",   "geneve",
-					     "flannel", "cilium_", "wg",     "ipip" };
-
-	for (unsigned int i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		if (starts_with(name, kinds[i]))
-			return true;
-	}
-	return false;
-}
-
-static void look_at(const struct mote_leaves *leaves, struct device *device)
-{
-	device->leaf = false;
-	device->known = has(leaves, device->name, "", "");
-	device->virtual = !has(leaves, device->name, "device", "");
-	device->port = has(leaves, device->name, "brport", "");
-	device->tun = has(leaves, device->name, "tun_flags", "");
-}
-
-static bool is_hardware(const struct device *device)
-{
-	return !device->virtual;
-}
-
-static bool is_software(const struct device *device)
-{
-	return !device->port && !device->tun && !is_tunnel(device->name);
-}
-
-static bool is_software_port(const struct device *device)
-{
-	return !device->tun && !is_tunnel(device->name);
-}
-
-static bool is_any(const struct device *device)
-{
-	return true;
-}
-
-/* The first that has a leaf gives all leaves. */
-typedef bool (*tier_fn)(const struct device *device);
-static const tier_fn tiers[] = { is_hardware, is_software, is_software_port, is_any };
-#define TIERS (sizeof(tiers) / sizeof(tiers[0]))
-
-/* Makes leaves of the devices of a tier with none below them; false if it has no leaf. */
-static bool take_tier(const struct mote_leaves *leaves, struct devices *all, tier_fn in_tier)
-{
-	bool any = false;
-
-	for (unsigned int i = 0; i < all->used; i++) {
-		struct device *device = &all->at[i];
-
-		device->leaf = device->known && !is_never_leaf(device->name) && in_tier(device) &&
-			       !is_over_another(leaves, all, device);
-		any |= device->leaf;
-	}
-	return any;
-}
-
-static void take_all(struct devices *all)
-{
-	for (unsigned int i = 0; i < all->used; i++)
-		all->at[i].leaf = strcmp(all->at[i].name, "lo") != 0;
-}
-
-/* Devices other than lo: whether there are any, and whether sysfs knows one of them. */
-static bool is_other_sysfs(const struct devices *all)
-{
-	bool any = false;
-
-	for (unsigned int i = 0; i < all->used; i++) {
-		if (!strcmp(all->at[i].name, "lo"))
-			continue;
-		if (all->at[i].known)
-			return false;
-		any = true;
-	}
-	return any;
-}
-
-/*
- * A device that sysfs does not show came or went this moment: it is left out, so that the loop asks
- * again. If it shows none of them, it was mounted in another network namespace.
- */
-static enum note judge(const struct mote_leaves *leaves, struct devices *all)
-{
-	unsigned int kept = 0;
-
-	if (leaves->sysfs < 0) {
-		take_all(all);
-		return NO_SYSFS;
-	}
-	for (unsigned int i = 0; i < all->used; i++)
-		look_at(leaves, &all->at[i]);
-	if (is_other_sysfs(all)) {
-		take_all(all);
-		return OTHER_SYSFS;
-	}
-	for (unsigned int i = 0; i < TIERS; i++) {
-		if (take_tier(leaves, all, tiers[i]))
-			break;
-	}
-	for (unsigned int i = 0; i < all->used; i++) {
-		if (all->at[i].known)
-			all->at[kept++] = all->at[i];
-	}
-	all->used = kept;
-	return NONE;
-}
-
-static void add_device(const struct mote_leaves *leaves, struct devices *all, struct mote_scan line)
+static void add_device(const struct mote_leaves *leaves, struct mote_devices *all,
+		       struct mote_scan line)
 {
 	struct mote_text before = mote_scan_until(&line, ':');
 	struct mote_scan head = mote_scan_text(before);
 	struct mote_text name = mote_scan_word(&head);
-	struct device *device = &all->at[all->used];
+	struct mote_device *device = &all->at[all->used];
 
 	if (!name.len || name.len >= IFNAMSIZ || memchr(name.data, '/', name.len))
 		return; /* one of the two lines of headings, which have no colon */
@@ -230,7 +54,7 @@ static void add_device(const struct mote_leaves *leaves, struct devices *all, st
 }
 
 /* Short reads are not the end: the file is made as it is read. */
-static void read_names(struct mote_leaves *leaves, struct devices *all)
+static void read_names(struct mote_leaves *leaves, struct mote_devices *all)
 {
 	struct mote_scan text, line;
 	size_t have = 0;
@@ -253,10 +77,11 @@ static void read_names(struct mote_leaves *leaves, struct devices *all)
 
 static void look(struct mote_leaves *leaves)
 {
-	struct devices *all = &leaves->devices[leaves->triple.back];
+	struct mote_devices *all = &leaves->devices[leaves->triple.back];
 
 	read_names(leaves, all);
-	atomic_store_explicit(&leaves->note, judge(leaves, all), memory_order_relaxed);
+	atomic_store_explicit(&leaves->note, mote_leaf_judge(leaves->sysfs, all),
+			      memory_order_relaxed);
 	mote_triple_publish(&leaves->triple);
 }
 
@@ -296,7 +121,7 @@ static void release(struct mote_leaves *leaves)
 static struct mote_leaves *allocate(unsigned int max)
 {
 	size_t head = (sizeof(struct mote_leaves) + 63) & ~(size_t)63;
-	size_t each = max * sizeof(struct device);
+	size_t each = max * sizeof(struct mote_device);
 	size_t size = (head + 3 * each + 63) & ~(size_t)63;
 	struct mote_leaves *leaves = aligned_alloc(64, size);
 
@@ -305,7 +130,7 @@ static struct mote_leaves *allocate(unsigned int max)
 	memset(leaves, 0, size);
 	leaves->max = max;
 	for (unsigned int i = 0; i < 3; i++)
-		leaves->devices[i].at = (struct device *)((char *)leaves + head + i * each);
+		leaves->devices[i].at = (struct mote_device *)((char *)leaves + head + i * each);
 	mote_triple_init(&leaves->triple);
 	return leaves;
 }
@@ -374,8 +199,8 @@ void mote_leaves_stop(struct mote_leaves *leaves)
 }
 
 /* Devices are asked for in the order of /proc/net/dev, which is the order they stand in here. */
-static const struct device *find(struct mote_leaves *leaves, const struct devices *all,
-				 const char *name)
+static const struct mote_device *find(struct mote_leaves *leaves, const struct mote_devices *all,
+				      const char *name)
 {
 	for (unsigned int i = 0; i < all->used; i++) {
 		unsigned int at = (leaves->guess + i) % all->used;
@@ -391,8 +216,8 @@ static const struct device *find(struct mote_leaves *leaves, const struct device
 int mote_leaves_get(void *ctx, const char *name)
 {
 	struct mote_leaves *leaves = ctx;
-	const struct devices *all;
-	const struct device *device;
+	const struct mote_devices *all;
+	const struct mote_device *device;
 
 	mote_triple_take(&leaves->triple);
 	all = &leaves->devices[leaves->triple.front];
@@ -408,10 +233,10 @@ int mote_leaves_get(void *ctx, const char *name)
 const char *mote_leaves_note(const struct mote_leaves *leaves)
 {
 	switch (atomic_load_explicit(&leaves->note, memory_order_relaxed)) {
-	case NO_SYSFS:
+	case MOTE_LEAF_NO_SYSFS:
 		return "/sys/class/net is not there, so netdev's total is of every device but lo: "
 		       "a bridge or bond counts twice; mount sysfs";
-	case OTHER_SYSFS:
+	case MOTE_LEAF_OTHER_SYSFS:
 		return "/sys is of another network namespace, so netdev's total is of every "
 		       "device but lo: a bridge or bond counts twice; mount sysfs anew";
 	}
