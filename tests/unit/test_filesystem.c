@@ -207,10 +207,10 @@ static void long_mountinfo(void **state)
 	FILE *file = fopen(path, "w");
 
 	assert_non_null(file);
+	fprintf(file, "500 0 9:1 / / rw - ext4 o rw\n");
 	for (unsigned int i = 0; i < 400; i++)
 		fprintf(file, "%u 500 8:%u / /%u rw - overlay o rw,lowerdir=%0*u\n", i, i, i,
-			i == 200 ? 40000 : 100, 0);
-	fprintf(file, "500 0 9:1 / / rw - ext4 o rw\n");
+			i == 200 || i == 398 ? 40000 : 100, 0);
 	assert_int_equal(fclose(file), 0);
 	fs = run(512);
 	collect_until(fs, table, has_root);
