@@ -55,6 +55,18 @@ struct trace_event_raw_sched_process_exit___group_dead {
 
 #pragma clang attribute pop
 
+/*
+ * Between 6.1 and 6.12: the verifier takes a bound that was checked on one copy of a spilled number
+ * to hold for the others. Before (refused on 5.10 and 6.1), a number must be bounded by an AND
+ * right where it is used, which the compiler must not find needless. `mask` + 1 is a power of two.
+ * Delete at 6.12.
+ */
+static __always_inline u64 compat_bounded(u64 n, u64 mask)
+{
+	asm volatile("" : "+r"(n));
+	return n & mask;
+}
+
 static __always_inline unsigned int compat_task_state(const struct task_struct *t)
 {
 	if (bpf_core_field_exists(struct task_struct___state, state))

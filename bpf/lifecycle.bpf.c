@@ -78,8 +78,8 @@ static __always_inline void event_head(struct mote_event *e, struct task_struct 
 	load_comm(e->comm, t);
 }
 
-static __always_inline int on_fork(struct task_struct *parent, struct task_struct *child, u32 pid,
-				   u64 clone_flags)
+/* tp_btf shows the child itself. */
+static __always_inline int on_child(struct task_struct *child, u64 clone_flags)
 {
 	struct mote_event *e;
 
@@ -90,15 +90,28 @@ static __always_inline int on_fork(struct task_struct *parent, struct task_struc
 		dropped(MOTE_EVENT_FORK);
 		return 0;
 	}
-	if (child) {
-		event_head(e, child, MOTE_EVENT_FORK);
-	} else {
-		event_head(e, parent, MOTE_EVENT_FORK);
-		if (!(clone_flags & CLONE_PARENT))
-			e->ppid = e->pid;
-		e->pid = pid;
-		e->start = 0;
+	event_head(e, child, MOTE_EVENT_FORK);
+	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+/* The classic tracepoint shows its pid only; user and command are the parent's. */
+static __always_inline int on_fork(struct task_struct *parent, u32 pid, u64 clone_flags)
+{
+	struct mote_event *e;
+
+	if (clone_flags & CLONE_THREAD)
+		return 0;
+	e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
+	if (!e) {
+		dropped(MOTE_EVENT_FORK);
+		return 0;
 	}
+	event_head(e, parent, MOTE_EVENT_FORK);
+	if (!(clone_flags & CLONE_PARENT))
+		e->ppid = e->pid;
+	e->pid = pid;
+	e->start = 0;
 	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
 	return 0;
 }
@@ -312,7 +325,7 @@ static __always_inline int on_free(struct task_struct *t)
 SEC("?tp/task/task_newtask")
 int fork_tp(struct trace_event_raw_task_newtask *ctx)
 {
-	return on_fork(current_task(), NULL, ctx->pid, ctx->clone_flags);
+	return on_fork(current_task(), ctx->pid, ctx->clone_flags);
 }
 
 SEC("?tp/sched/sched_process_exec")
@@ -333,7 +346,7 @@ int exit_tp(struct trace_event_raw_sched_process_exit___group_dead *ctx)
 SEC("?tp_btf/task_newtask")
 int fork_btf(u64 *ctx)
 {
-	return on_fork(NULL, (struct task_struct *)ctx[0], 0, ctx[1]);
+	return on_child((struct task_struct *)ctx[0], ctx[1]);
 }
 
 SEC("?tp_btf/sched_process_exec")

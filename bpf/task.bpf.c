@@ -259,7 +259,7 @@ static __always_inline void exe_path(struct mote_ident *r, const struct file *fi
 	struct dentry *d = BPF_CORE_READ(file, f_path.dentry), *up;
 	struct vfsmount *vm = BPF_CORE_READ(file, f_path.mnt);
 	u32 flags = MOTE_EXE_CUT;
-	u64 off = 0;
+	u64 off = 0, at;
 	long n;
 
 	if (!BPF_CORE_READ(d, d_hash.pprev))
@@ -280,7 +280,8 @@ static __always_inline void exe_path(struct mote_ident *r, const struct file *fi
 		}
 		if (off > MOTE_EXE_MAX / 2 - 1)
 			break;
-		n = bpf_probe_read_kernel_str(r->exe + off, MOTE_EXE_MAX / 2,
+		at = compat_bounded(off, MOTE_EXE_MAX / 2 - 1);
+		n = bpf_probe_read_kernel_str(r->exe + at, MOTE_EXE_MAX / 2,
 					      BPF_CORE_READ(d, d_name.name));
 		if (n < 1 || n >= MOTE_EXE_MAX / 2) /* failed, or cut */
 			break;

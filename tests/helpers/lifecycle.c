@@ -161,7 +161,8 @@ static void check_lives(const char *way, const pid_t *pids, unsigned int n, cons
 	tap(codes == n, "%s: %u of %u wait statuses are right", way, codes, n);
 	tap(starts == n, "%s: %u of %u have one start time", way, starts, n);
 	tap(argv == n, "%s: %u of %u command lines are right", way, argv, n);
-	tap(run / 1000 >= cpu_us * 98 / 100 && run / 1000 <= cpu_us * 101 / 100,
+	/* The final records have the last moments, too, which are not in what wait() gives. */
+	tap(run / 1000 >= cpu_us * 98 / 100 && run / 1000 <= cpu_us * 104 / 100,
 	    "%s: CPU time of the final records, %llu us, is the children's, %llu us", way,
 	    (unsigned long long)run / 1000, (unsigned long long)cpu_us);
 }

@@ -488,8 +488,9 @@ int main(int argc, char **argv)
 	load_start(argc > 1 ? atoi(argv[1]) : 104);
 	make_cgroup();
 	err = mote_probes_open(&cfg, &tiers, &probes);
-	tap(!err && mote_probes_iterator(probes), "the task iterator loads %s",
-	    tiers.n ? tiers.tier[0].reason : "");
+	tap(!err && mote_probes_iterator(probes) && !tiers.tier[0].reason[0],
+	    "the task iterator loads, nothing left out%s%s", tiers.tier[0].reason[0] ? ": " : "",
+	    tiers.tier[0].reason);
 	if (!err && mote_probes_iterator(probes)) {
 		compare_all(mote_probes_iterator(probes));
 		check_bounds(cfg);
