@@ -76,7 +76,7 @@ result "moted starts"
 	    time.sleep(0.002)
 EOF
 sleep 1
-timeout 20 "$build/mote" dump --json --socket "$socket" --streams netdev --interval 1s --frames 1 \
+timeout 20 "$build/mote" dump --json --socket "$socket" --streams netdev,cpu --interval 1s --frames 1 \
 	>"$work/rows" 2>>"$work/log"
 result "the stream netdev is there"
 
