@@ -345,12 +345,13 @@ static void tick(struct mote_loop *loop)
 		loop->gap = false;
 		account_delay(loop);
 	} else {
-		mote_server_encode(parts->server, now, now, sampled, at_once, false);
+		/* One that was kicked had what was due, not what is urgent: that comes at once. */
+		mote_server_encode(parts->server, now, now, loop->timed ? 0 : sampled, at_once, false);
 	}
 	if (parts->events && loop->with_tasks)
 		mote_events_release(parts->events);
 	if (parts->naming && loop->with_tasks)
-		mote_naming_ask(parts->naming, now);
+		mote_naming_ask(parts->naming);
 }
 
 /* A source may take several rounds of operations for one sample. */
@@ -419,10 +420,13 @@ static int turn(struct mote_loop *loop)
 	static struct mote_cqe cqes[CQES];
 	struct mote_loop_parts *parts = &loop->parts;
 	unsigned int want = mote_server_flush(parts->server);
+	unsigned int names = parts->naming ? mote_naming_soon(parts->naming) : 0;
 	uint64_t now;
 	int n;
 
-	if (!mote_server_more(parts->server) && !idle(loop))
+	if (names)
+		want += names; /* those that come next are asked for now, not at the next tick */
+	else if (!mote_server_more(parts->server) && !idle(loop))
 		want += loop->outstanding;
 	if (mote_wake_taken() || !want)
 		want = 1;

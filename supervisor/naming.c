@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Names of processes, see naming.h. A command line takes an open, a read and a close; each is
- * pushed when the one before has come back, so that it works without direct descriptors too. A
- * read that hangs keeps its place; the process has no argv until it comes back.
+ * Names of processes, see naming.h. Command lines are read in batches: with direct descriptors one
+ * chain of opens, reads and closes, which keeps one worker; else one process at a time, each step
+ * pushed when the one before has come back. A read that hangs keeps its batch; what it was to name
+ * has no argv until it comes back, and nothing else waits for it.
  */
 #include "naming.h"
 
@@ -18,12 +19,10 @@
 #include "task.h"
 
 #define SLOT_IDENTS 1
-#define READS_MAX   64
-/* A process whose command line could not be read is asked again after this long. */
-#define RETRY_NS 10000000000ull
+#define SLOT_ARGV   40 /* and up; below are the host's files */
+#define READS_MAX   (MOTE_ENGINE_SLOTS - SLOT_ARGV)
 
 struct argv_read {
-	bool busy;
 	int fd;
 	uint32_t pid, exec_id;
 	uint64_t start;
@@ -38,9 +37,10 @@ struct mote_naming {
 	struct mote_process *process;
 	struct mote_file idents;
 	bool asked, pushed; /* bits are set in the iterator's map; its operations are under way */
-	unsigned int argv_bytes, nreads;
-	uint32_t from;      /* cursor of the search for processes without a command line */
-	uint64_t round;     /* when the search last began */
+	unsigned int argv_bytes, batch; /* batch: most reads at a time */
+	unsigned int nreads, pending;   /* of this batch: processes, completions to come */
+	bool slow;                      /* it has outlived a tick */
+	uint32_t from; /* cursor of the search for processes without a command line */
 	struct argv_read reads[READS_MAX];
 };
 
@@ -49,7 +49,7 @@ int mote_naming_open(const struct mote_options *options, struct mote_engine *eng
 		     struct mote_naming **out)
 {
 	struct mote_naming *naming = malloc(sizeof(*naming));
-	unsigned int most = mote_engine_blocking_max(engine);
+	unsigned int most = mote_engine_direct(engine) ? READS_MAX : 1;
 	int err = 0;
 
 	if (!naming)
@@ -59,7 +59,7 @@ int mote_naming_open(const struct mote_options *options, struct mote_engine *eng
 	naming->process = process;
 	naming->idents.fd = -1;
 	naming->argv_bytes = (unsigned int)options->process_argv_bytes;
-	naming->nreads = options->process_argv_reads < most ? options->process_argv_reads : most;
+	naming->batch = options->process_argv_reads < most ? options->process_argv_reads : most;
 	if (iterator && iterator->idents) {
 		naming->iterator = iterator;
 		err = mote_file_open_iterator(&naming->idents, iterator->dirfd, iterator->idents,
@@ -99,69 +99,77 @@ static void ask_exe(struct mote_naming *naming)
 	naming->asked = n > 0;
 }
 
-static void push_argv(struct mote_naming *naming, struct argv_read *read, enum mote_op op)
+/* Pushes one step; `link` to what comes next in the batch. */
+static void push_argv(struct mote_naming *naming, struct argv_read *read, enum mote_op op,
+		      bool link)
 {
+	uint32_t index = (uint32_t)(read - naming->reads);
+	bool direct = mote_engine_direct(naming->engine);
 	struct mote_sqe sqe = {
-		.tag = mote_tag(MOTE_TAG_ARGV, (uint32_t)(read - naming->reads), op),
+		.tag = mote_tag(MOTE_TAG_ARGV, index, op),
 		.op = op,
-		.flags = MOTE_SQE_ASYNC | MOTE_SQE_MAY_BLOCK,
+		.flags = MOTE_SQE_ASYNC | MOTE_SQE_MAY_BLOCK | (link ? MOTE_SQE_LINK : 0),
 		.fd = op == MOTE_OP_OPEN ? AT_FDCWD : read->fd,
-		.slot = -1,
+		.slot = direct ? SLOT_ARGV + (int)index : -1,
 		.path = read->path,
 		.buf = read->buf,
 		.len = naming->argv_bytes,
 	};
 
-	if (mote_engine_push(naming->engine, &sqe))
-		read->busy = false;
-}
-
-/* The next process whose command line to ask for; begins anew when all were asked a while ago. */
-static struct mote_task *next_argv(struct mote_naming *naming, uint64_t now)
-{
-	struct mote_task *task = mote_process_wants_argv(naming->process, &naming->from);
-
-	if (!task && now - naming->round >= RETRY_NS) {
-		naming->from = 0;
-		naming->round = now;
-		task = mote_process_wants_argv(naming->process, &naming->from);
+	if (direct && op != MOTE_OP_OPEN) {
+		sqe.fd = sqe.slot;
+		sqe.flags |= MOTE_SQE_SLOT;
 	}
-	return task;
+	mote_engine_push(naming->engine, &sqe);
+	naming->pending++;
 }
 
-static bool is_asked(const struct mote_naming *naming, const struct mote_task *task)
+static void push_batch(struct mote_naming *naming)
 {
+	bool direct = mote_engine_direct(naming->engine);
+
+	naming->slow = false;
 	for (unsigned int i = 0; i < naming->nreads; i++) {
-		if (naming->reads[i].busy && naming->reads[i].pid == task->pid)
-			return true;
+		push_argv(naming, &naming->reads[i], MOTE_OP_OPEN, direct);
+		if (!direct)
+			continue;
+		push_argv(naming, &naming->reads[i], MOTE_OP_READ, true);
+		push_argv(naming, &naming->reads[i], MOTE_OP_CLOSE, i + 1 < naming->nreads);
 	}
-	return false;
 }
 
-static void ask_argv(struct mote_naming *naming, struct argv_read *read, uint64_t now)
+static void ask_argv(struct mote_naming *naming)
 {
 	struct mote_task *task;
 
-	do
-		task = next_argv(naming, now);
-	while (task && is_asked(naming, task));
-	if (!task)
-		return;
-	*read = (struct argv_read){
-		.busy = true, .pid = task->pid, .start = task->start, .exec_id = task->exec_id
-	};
-	snprintf(read->path, sizeof(read->path), "/proc/%u/cmdline", task->pid);
-	push_argv(naming, read, MOTE_OP_OPEN);
+	naming->nreads = 0;
+	while (naming->nreads < naming->batch &&
+	       mote_engine_room(naming->engine) >= 3 * (naming->nreads + 1) &&
+	       (task = mote_process_wants_argv(naming->process, &naming->from))) {
+		struct argv_read *read = &naming->reads[naming->nreads++];
+
+		*read = (struct argv_read){ .pid = task->pid,
+					    .start = task->start,
+					    .exec_id = task->exec_id };
+		snprintf(read->path, sizeof(read->path), "/proc/%u/cmdline", task->pid);
+	}
+	push_batch(naming);
 }
 
-void mote_naming_ask(struct mote_naming *naming, uint64_t now)
+void mote_naming_ask(struct mote_naming *naming)
 {
 	if (naming->iterator)
 		ask_exe(naming);
-	for (unsigned int i = 0; i < naming->nreads; i++) {
-		if (!naming->reads[i].busy)
-			ask_argv(naming, &naming->reads[i], now);
-	}
+	naming->from = 0; /* those that are new since may be anywhere */
+	if (naming->pending)
+		naming->slow = true;
+	else
+		ask_argv(naming);
+}
+
+unsigned int mote_naming_soon(const struct mote_naming *naming)
+{
+	return naming->slow ? 0 : naming->pending;
 }
 
 unsigned int mote_naming_push(struct mote_naming *naming, uint32_t index)
@@ -202,32 +210,28 @@ void mote_naming_take(struct mote_naming *naming, uint64_t now)
 
 static void argv_done(struct mote_naming *naming, struct argv_read *read, uint64_t now)
 {
-	read->busy = false;
-	/* 0 bytes: it has none, or its memory is gone. */
-	if (read->len >= 0)
-		mote_process_give_argv(naming->process, read->pid, read->start, read->exec_id,
-				       read->buf, (uint32_t)read->len, now);
-	ask_argv(naming, read, now);
+	/* Nothing to read, or not for us: it has none, and is not asked again. */
+	mote_process_give_argv(naming->process, read->pid, read->start, read->exec_id, read->buf,
+			       read->len > 0 ? (uint32_t)read->len : 0, now);
 }
 
 void mote_naming_argv(struct mote_naming *naming, const struct mote_cqe *cqe, uint64_t now)
 {
 	struct argv_read *read = &naming->reads[mote_tag_index(cqe->tag) % READS_MAX];
+	bool direct = mote_engine_direct(naming->engine);
+	enum mote_op op = (enum mote_op)mote_tag_generation(cqe->tag);
 
-	switch (mote_tag_generation(cqe->tag)) {
-	case MOTE_OP_OPEN:
+	naming->pending--;
+	if (op == MOTE_OP_OPEN) {
 		read->fd = cqe->res;
 		read->len = cqe->res;
-		if (cqe->res >= 0)
-			push_argv(naming, read, MOTE_OP_READ);
-		else
-			argv_done(naming, read, now);
-		break;
-	case MOTE_OP_READ:
+	} else if (op == MOTE_OP_READ && read->len >= 0) {
 		read->len = cqe->res;
-		push_argv(naming, read, MOTE_OP_CLOSE);
-		break;
-	default:
-		argv_done(naming, read, now);
 	}
+	if (op == MOTE_OP_CLOSE || (op == MOTE_OP_OPEN && !direct && cqe->res < 0))
+		argv_done(naming, read, now);
+	else if (!direct)
+		push_argv(naming, read, op == MOTE_OP_OPEN ? MOTE_OP_READ : MOTE_OP_CLOSE, false);
+	if (!naming->pending)
+		ask_argv(naming);
 }

@@ -24,12 +24,14 @@ int mote_naming_open(const struct mote_options *options, struct mote_engine *eng
 void mote_naming_close(struct mote_naming *naming);
 
 /* After a sample: asks for what is missing. Pushes reads of command lines. */
-void mote_naming_ask(struct mote_naming *naming, uint64_t now);
+void mote_naming_ask(struct mote_naming *naming);
 /* The iterator's operations, if anything was asked for; linked, tagged MOTE_TAG_FILE `index`. */
 unsigned int mote_naming_push(struct mote_naming *naming, uint32_t index);
 void mote_naming_complete(struct mote_naming *naming, uint32_t step, int res);
 /* The chain is complete: takes the iterator's records. */
 void mote_naming_take(struct mote_naming *naming, uint64_t now);
+/* How many completions of command lines are to come shortly, 0 if they hang. */
+unsigned int mote_naming_soon(const struct mote_naming *naming);
 /* A completion of MOTE_TAG_ARGV. */
 void mote_naming_argv(struct mote_naming *naming, const struct mote_cqe *cqe, uint64_t now);
 

@@ -324,20 +324,46 @@ void mote_process_sampled(struct mote_process *process, unsigned int n, uint64_t
 		take_events(process, began, now);
 }
 
+/*
+ * A child that made no exec since the fork is called what its parent is: exec_id is copied by a
+ * fork and grows with an exec. Both making an exec since makes them equal too, but then each was
+ * named by its own exec event; without events they are not taken to be equal.
+ */
+static void inherit(struct mote_process *process, struct mote_task *task)
+{
+	struct mote_task *parent = mote_task_find(half_of(process, process->current),
+						  process->n[process->current], task->ppid);
+	struct mote_text_entry entry;
+
+	if (!process->events || process->events->fd >= 0 || !parent || parent->start > task->start ||
+	    parent->exec_id != task->exec_id || memcmp(parent->comm, task->comm, sizeof(task->comm)) != 0)
+		return;
+	get_text(process, parent, &entry);
+	if (entry.has_argv || entry.has_exe)
+		set_text(process, task, &entry, process->sampled);
+}
+
+static bool lacks(const struct mote_process *process, const struct mote_task *task, bool exe)
+{
+	struct mote_text_entry entry;
+
+	if (!task->text || task->text_exec_id != task->exec_id)
+		return true;
+	mote_texts_get(process->texts, task->text, &entry);
+	return !(exe ? entry.has_exe : entry.has_argv);
+}
+
 static struct mote_task *wants(struct mote_process *process, uint32_t *from, bool exe)
 {
 	struct mote_task *tasks = half_of(process, process->current);
 
 	for (uint32_t i = *from; i < process->n[process->current]; i++) {
-		struct mote_text_entry entry;
-
-		if (!(tasks[i].flags & MOTE_TASK_HAS_MM))
+		if (!(tasks[i].flags & MOTE_TASK_HAS_MM) || !lacks(process, &tasks[i], exe))
 			continue;
-		if (tasks[i].text && tasks[i].text_exec_id == tasks[i].exec_id) {
-			mote_texts_get(process->texts, tasks[i].text, &entry);
-			if (exe ? entry.has_exe : entry.has_argv)
-				continue;
-		}
+		if (tasks[i].text_exec_id != tasks[i].exec_id)
+			inherit(process, &tasks[i]);
+		if (!lacks(process, &tasks[i], exe))
+			continue;
 		*from = i + 1;
 		return &tasks[i];
 	}
