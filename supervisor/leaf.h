@@ -2,7 +2,8 @@
 /*
  * Which network devices are leaves, that is, count towards the host's total: sysfs says so, and
  * looking takes system calls, so a thread does it every 10 s, and within a second when the loop
- * asks for a device that the thread has not seen. The rule, B10 of the field cases:
+ * asks for a device that the thread has not seen (later, where a look takes more than 10 ms: it may
+ * cost 1 % of a CPU). The rule, B10 of the field cases:
  *
  * - never: loopback, ifb, dummy; what has another device below it (bridge, bond, team, VLAN,
  *   macvlan, vxlan on a NIC), as sysfs shows by `lower_NAME` links;
