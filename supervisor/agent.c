@@ -25,9 +25,12 @@
 #include "log.h"
 #include "loop.h"
 #include "notify.h"
+#include "privilege.h"
 #include "probes.h"
 #include "tasks_iter.h"
 #include "tier.h"
+
+#define TIER_EVENTS "process_events"
 
 struct mote_agent {
 	const struct mote_options *options;
@@ -78,6 +81,42 @@ static bool minimal(const struct mote_agent *agent)
 	return agent->options->mote_mode == MOTE_MODE_MINIMAL;
 }
 
+static bool wants_connector(const struct mote_options *options)
+{
+	return options->process_events == MOTE_EVENTS_AUTO ||
+	       options->process_events == MOTE_EVENTS_CONNECTOR;
+}
+
+/* Births and deaths: BPF's ring buffer, else the proc connector, else nothing. */
+static int open_events(struct mote_agent *agent)
+{
+	const struct mote_options *options = agent->options;
+	struct mote_probes_lifecycle *lifecycle = mote_probes_lifecycle(agent->probes);
+	const struct mote_tier *tier = mote_tiers_find(&agent->tiers, TIER_EVENTS);
+	int fd = -EOPNOTSUPP;
+	char why[sizeof(tier->reason)];
+
+	if (lifecycle) {
+		mote_events_open_ring(&agent->events, &lifecycle->ring, lifecycle->ctl);
+		agent->has_events = true;
+		return 0;
+	}
+	if (wants_connector(options))
+		fd = mote_connector_open();
+	snprintf(why, sizeof(why), "%s", tier ? tier->reason : "");
+	if (fd >= 0) {
+		agent->has_events = true;
+		mote_tiers_add(&agent->tiers, TIER_EVENTS, "connector",
+			       "%s%sso what a process used since its last sample is missed when it ends",
+			       why, why[0] ? "; " : "");
+		return mote_events_open_connector(&agent->events, fd, (uint32_t)options->tables_events);
+	}
+	mote_tiers_add(&agent->tiers, TIER_EVENTS, "none",
+		       "%s%sproc connector: %s; so processes that live less than [process] listing are missed",
+		       why, why[0] ? "; " : "", wants_connector(options) ? strerrordesc_np(-fd) : "not chosen");
+	return 0;
+}
+
 int mote_agent_probes(struct mote_agent *agent)
 {
 	const struct mote_options *options = agent->options;
@@ -94,31 +133,43 @@ int mote_agent_probes(struct mote_agent *agent)
 		.uid = (uid_t)-1,
 		.gid = (gid_t)-1,
 	};
-	return failed("probes", mote_probes_open(&config, &agent->tiers, &agent->probes));
+	int err = mote_probes_open(&config, &agent->tiers, &agent->probes);
+
+	if (!err)
+		err = open_events(agent);
+	return failed("probes", err);
 }
 
 int mote_agent_engine(struct mote_agent *agent)
 {
 	const struct mote_options *options = agent->options;
 	struct mote_engine_config config = { options->loop_sq_entries, options->loop_workers };
-	const char *reason = "engine = sync";
-	int err = -ENOSYS;
+	const char *reason;
+	int err;
 
-	if (options->mote_engine != MOTE_ENGINE_SYNC) {
-		err = mote_engine_open_ring(&config, &agent->engine);
-		reason = err ? mote_features_ring_reason(&agent->features) : "";
-		if (err && options->mote_engine == MOTE_ENGINE_URING) {
-			mote_log(MOTE_LOG_ERROR,
-				 "engine = uring, but io_uring is refused (%s): %s; engine = auto falls back",
-				 strerrordesc_np(-err), reason);
-			return err;
-		}
+	if (options->mote_engine == MOTE_ENGINE_SYNC) {
+		mote_tiers_add(&agent->tiers, "engine", "sync", "engine = sync");
+		return 0;
 	}
-	if (err)
-		err = mote_engine_open_sync(&config, &agent->engine);
-	if (!err)
-		mote_tiers_add(&agent->tiers, "engine", mote_engine_name(agent->engine), "%s", reason);
-	return failed("engine", err);
+	err = mote_engine_open_ring(&config, &agent->engine);
+	reason = mote_features_ring_reason(&agent->features);
+	if (err && options->mote_engine == MOTE_ENGINE_URING) {
+		mote_log(MOTE_LOG_ERROR,
+			 "engine = uring, but io_uring is refused (%s): %s; engine = auto falls back",
+			 strerrordesc_np(-err), reason);
+		return err;
+	}
+	mote_tiers_add(&agent->tiers, "engine", err ? "sync" : "uring", "%s", err ? reason : "");
+	return 0;
+}
+
+/* What stands in for a ring needs no privilege, but a thread. */
+static int open_sync(struct mote_agent *agent)
+{
+	struct mote_engine_config config = { agent->options->loop_sq_entries,
+					     agent->options->loop_workers };
+
+	return agent->engine ? 0 : mote_engine_open_sync(&config, &agent->engine);
 }
 
 static int open_tasks(struct mote_agent *agent)
@@ -137,38 +188,6 @@ static int open_tasks(struct mote_agent *agent)
 	if (err)
 		err = mote_tasks_proc_open(agent->options, direct, agent->has_events, &agent->tasks);
 	return err;
-}
-
-static bool wants_connector(const struct mote_options *options)
-{
-	return options->process_events == MOTE_EVENTS_AUTO ||
-	       options->process_events == MOTE_EVENTS_CONNECTOR;
-}
-
-/* Births and deaths: BPF's ring buffer, else the proc connector, else nothing. */
-static void open_events(struct mote_agent *agent)
-{
-	const struct mote_options *options = agent->options;
-	struct mote_probes_lifecycle *lifecycle = mote_probes_lifecycle(agent->probes);
-	int fd = -EOPNOTSUPP;
-
-	if (lifecycle) {
-		mote_events_open_ring(&agent->events, &lifecycle->ring, lifecycle->ctl);
-		agent->has_events = true;
-		return;
-	}
-	if (wants_connector(options))
-		fd = mote_connector_open();
-	if (fd >= 0 && !mote_events_open_connector(&agent->events, fd,
-						   (uint32_t)options->tables_events)) {
-		agent->has_events = true;
-		mote_tiers_add(&agent->tiers, "process events", "connector",
-			       "no BPF programs; what an exited process used since its last sample is missed");
-		return;
-	}
-	mote_tiers_add(&agent->tiers, "process events", "none",
-		       "no BPF programs, and the proc connector: %s; processes that live less than [process] listing are missed",
-		       options->process_events == MOTE_EVENTS_OFF ? "off" : strerrordesc_np(-fd));
 }
 
 static void absent_fields(struct mote_agent *agent, int stream, uint64_t mask,
@@ -196,7 +215,6 @@ static int collect_processes(struct mote_agent *agent)
 	bool proc;
 	int err;
 
-	open_events(agent);
 	err = open_tasks(agent);
 	if (err)
 		return err;
@@ -250,8 +268,10 @@ static void host_is_absent(struct mote_agent *agent)
 
 int mote_agent_collect(struct mote_agent *agent)
 {
-	int err = collect_processes(agent);
+	int err = open_sync(agent);
 
+	if (!err)
+		err = collect_processes(agent);
 	if (!err && !minimal(agent))
 		err = collect_host(agent);
 	else if (!err)
@@ -280,29 +300,34 @@ static void set_blocking(const struct mote_agent *agent)
 int mote_agent_listen(struct mote_agent *agent)
 {
 	char err[256];
-	int ret;
 
 	agent->listener = mote_listen(agent->options, err, sizeof(err));
-	if (agent->listener < 0) {
-		mote_log(MOTE_LOG_ERROR, "%s", err);
-		return agent->listener;
-	}
-	set_blocking(agent);
-	agent->hello.options = agent->options;
-	agent->hello.engine = mote_engine_name(agent->engine);
-	agent->hello.tiers = &agent->tiers;
-	ret = mote_hello_encode(&agent->hello, &agent->hello_frame, &agent->hello_len);
-	if (ret)
-		return failed("hello", ret);
-	agent->server = mote_server_new(agent->options, agent->engine, agent->listener, agent->sources,
-					agent->hello_frame, agent->hello_len);
-	return failed("server", agent->server ? 0 : -ENOMEM);
+	if (agent->listener >= 0)
+		return 0;
+	mote_log(MOTE_LOG_ERROR, "%s", err);
+	return agent->listener;
 }
 
 int mote_agent_drop(struct mote_agent *agent)
 {
 	signal(SIGPIPE, SIG_IGN);
-	return 0;
+	return failed("giving up privileges", mote_privilege_drop());
+}
+
+int mote_agent_serve(struct mote_agent *agent)
+{
+	int err;
+
+	set_blocking(agent);
+	agent->hello.options = agent->options;
+	agent->hello.engine = mote_engine_name(agent->engine);
+	agent->hello.tiers = &agent->tiers;
+	err = mote_hello_encode(&agent->hello, &agent->hello_frame, &agent->hello_len);
+	if (err)
+		return failed("hello", err);
+	agent->server = mote_server_new(agent->options, agent->engine, agent->listener, agent->sources,
+					agent->hello_frame, agent->hello_len);
+	return failed("server", agent->server ? 0 : -ENOMEM);
 }
 
 static void log_choices(const struct mote_agent *agent)

@@ -50,6 +50,7 @@ struct mote_loop {
 	/* The chain. */
 	unsigned int outstanding;
 	bool armed, timed, kicked;
+	bool served; /* the last turn brought a connection or a request */
 	bool with_tasks;
 	uint64_t time; /* its time: the timer's, or when it was pushed */
 	uint32_t streams;
@@ -207,19 +208,36 @@ static void push_chain(struct mote_loop *loop, bool timed, uint32_t streams, uin
 	loop->armed = true;
 }
 
+/*
+ * The time of a tick that fell due while newcomers were served, else 0. It is taken at once: others
+ * must not lose a tick to them.
+ */
+static uint64_t missed_tick(const struct mote_loop *loop, uint64_t now)
+{
+	uint64_t due;
+
+	if (!loop->kicked || !loop->period)
+		return 0;
+	due = loop->last - loop->last % loop->period + loop->period;
+	return due <= now && now - due < loop->period ? due : 0;
+}
+
 /* The time of the next tick; sets the timer if it is not running towards it. */
 static uint64_t schedule(struct mote_loop *loop, uint64_t now)
 {
 	uint32_t ms = mote_server_period_ms(loop->parts.server);
 	uint64_t period = ms ? ms * NS_PER_MS : housekeeping(loop);
-	uint64_t next = loop->last - loop->last % period + period;
+	uint64_t next = loop->last - loop->last % period + period, missed = missed_tick(loop, now);
 	bool late = next <= now;
 
-	if (late && period == loop->period && !loop->kicked) {
+	if (late && period == loop->period && !missed) {
 		loop->parts.stats->overruns += (now - next) / period + 1;
+		loop->parts.stats->gaps++;
 		loop->gap = true;
 	}
-	if (late)
+	if (missed)
+		next = missed;
+	else if (late)
 		next = now - now % period + period;
 	if (late || period != loop->period || loop->kicked)
 		set_timer(loop, next, period);
@@ -246,7 +264,9 @@ static void arm(struct mote_loop *loop)
 	uint64_t now = clock_ns(CLOCK_MONOTONIC), next;
 	uint32_t urgent = mote_server_urgent(loop->parts.server);
 
-	if (urgent) {
+	/* Not before a tick that is due: who polls without a pause would keep it off for ever. */
+	if (urgent && !missed_tick(loop, now)) {
+		loop->kicked = true;
 		push_chain(loop, false, urgent, now);
 		if (loop->outstanding)
 			return;
@@ -272,7 +292,8 @@ static bool clocks_stepped(struct mote_loop *loop, uint64_t elapsed)
 	bool stepped;
 
 	read_offsets(&boot, &real);
-	stepped = llabs(boot - loop->boot_offset) > limit || llabs(real - loop->real_offset) > limit;
+	stepped =
+		llabs(boot - loop->boot_offset) > limit || llabs(real - loop->real_offset) > limit;
 	loop->boot_offset = boot;
 	loop->real_offset = real;
 	return stepped;
@@ -298,8 +319,8 @@ static uint32_t sample(struct mote_loop *loop, uint64_t now)
 	if (parts->host)
 		sampled |= mote_host_parse(parts->host, loop->streams, now);
 	if (loop->streams & (BIT(SELF) | BIT(TABLE))) {
-		struct mote_self_sources from = { parts->stats,  parts->server,  parts->host,
-						  parts->tasks,  parts->process, parts->events };
+		struct mote_self_sources from = { parts->stats, parts->server,  parts->host,
+						  parts->tasks, parts->process, parts->events };
 
 		mote_self_sample(parts->self, &from, now);
 		sampled |= BIT(SELF) | BIT(TABLE);
@@ -319,34 +340,54 @@ static void account_delay(struct mote_loop *loop)
 	stats->late += delay > LATE_NS;
 }
 
+/*
+ * Data of a tick that is late are as old as they are, not as they were to be: rates are made from
+ * this time.
+ */
+static uint64_t sample_time(struct mote_loop *loop, uint64_t clock)
+{
+	if (clock < loop->time + LATE_NS)
+		return loop->time;
+	if (clock - loop->time >= loop->period)
+		loop->gap = true;
+	return clock;
+}
+
 /* The chain is complete. */
 static void tick(struct mote_loop *loop)
 {
 	struct mote_loop_parts *parts = &loop->parts;
-	bool on_schedule = loop->timed && !loop->kicked;
+	uint64_t clock = clock_ns(CLOCK_MONOTONIC);
+	/* A chain that a newcomer hastened is the tick all the same, if that is due by now. */
+	bool on_schedule = loop->timed && (!loop->kicked || clock >= loop->time);
 	uint64_t now = loop->time, before = loop->last;
 	uint32_t sampled, at_once;
 
 	loop->armed = false;
-	if (!on_schedule && loop->timed)
-		loop->time = now = clock_ns(CLOCK_MONOTONIC);
+	if (on_schedule)
+		now = sample_time(loop, clock);
+	else if (loop->timed)
+		loop->time = now = clock;
 	if (now <= loop->sampled)
 		now = loop->sampled + 1;
-	if (on_schedule && clocks_stepped(loop, now - before))
+	if (on_schedule && clocks_stepped(loop, now - before)) {
+		parts->stats->gaps++;
 		loop->gap = true;
+	}
 	loop->sampled = now;
 	sampled = sample(loop, now);
 	/* Events go out when they are taken, whatever the interval: they are not kept. */
 	at_once = parts->events && mote_events_pending(parts->events) ? BIT(EVENT) : 0;
 	if (on_schedule) {
-		parts->stats->gaps += loop->gap;
-		mote_server_encode(parts->server, before, now, sampled, at_once, loop->gap);
-		loop->last = now;
+		mote_server_encode(parts->server, before, loop->time, now,
+				   loop->kicked ? 0 : sampled, at_once, loop->gap);
+		loop->last = loop->time;
 		loop->gap = false;
 		account_delay(loop);
 	} else {
 		/* One that was kicked had what was due, not what is urgent: that comes at once. */
-		mote_server_encode(parts->server, now, now, loop->timed ? 0 : sampled, at_once, false);
+		mote_server_encode(parts->server, now, now, now, loop->timed ? 0 : sampled, at_once,
+				   false);
 	}
 	if (parts->events && loop->with_tasks)
 		mote_events_release(parts->events);
@@ -403,6 +444,11 @@ static void dispatch(struct mote_loop *loop, const struct mote_cqe *cqe, uint64_
 	case MOTE_TAG_ARGV:
 		mote_naming_argv(loop->parts.naming, cqe, now);
 		break;
+	case MOTE_TAG_ACCEPT:
+	case MOTE_TAG_RECV:
+		loop->served = true;
+		mote_server_complete(loop->parts.server, cqe, now);
+		break;
 	default:
 		mote_server_complete(loop->parts.server, cqe, now);
 	}
@@ -424,12 +470,15 @@ static int turn(struct mote_loop *loop)
 	uint64_t now;
 	int n;
 
+	/* Those that come next are asked for now, not at the next tick; the tick comes first. */
 	if (names)
-		want += names; /* those that come next are asked for now, not at the next tick */
+		want += names < loop->outstanding ? names : loop->outstanding;
 	else if (!mote_server_more(parts->server) && !idle(loop))
 		want += loop->outstanding;
-	if (mote_wake_taken() || !want)
+	/* Where one connection or request came from there may be more: do not wait for the tick. */
+	if (mote_wake_taken() || loop->served || !want)
 		want = 1;
+	loop->served = false;
 	n = mote_engine_wait(parts->engine, want, cqes, CQES);
 	if (n < 0)
 		return n;

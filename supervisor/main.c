@@ -18,6 +18,10 @@ static int start(const struct mote_options *options, enum mote_action action)
 	err = mote_agent_probes(agent);
 	if (!err)
 		err = mote_agent_engine(agent);
+	if (!err && action == MOTE_ACTION_RUN)
+		err = mote_agent_listen(agent);
+	if (!err)
+		err = mote_agent_drop(agent);
 	if (!err)
 		err = mote_agent_collect(agent);
 	if (!err && action == MOTE_ACTION_CHECK) {
@@ -25,9 +29,7 @@ static int start(const struct mote_options *options, enum mote_action action)
 		goto out;
 	}
 	if (!err)
-		err = mote_agent_listen(agent);
-	if (!err)
-		err = mote_agent_drop(agent);
+		err = mote_agent_serve(agent);
 	if (!err)
 		err = mote_agent_run(agent);
 out:

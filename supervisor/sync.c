@@ -16,6 +16,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "thread.h"
+
 #define NONE (-1)
 
 struct operation {
@@ -43,7 +45,7 @@ struct sync_engine {
 	bool stop;
 	int job;
 	int blocking; /* the chain that the thread has, or NONE; the loop's side of `job` */
-	struct mote_cqe blocked[8];
+	struct mote_cqe *blocked;
 	unsigned int nblocked;
 	int bell;
 };
@@ -57,7 +59,7 @@ static unsigned int sync_room(const struct mote_engine *engine)
 {
 	const struct sync_engine *sync = (const struct sync_engine *)engine;
 
-	return sync->entries - sync->used;
+	return sync->entries - sync->used - sync->ndone; /* each becomes a completion */
 }
 
 static int sync_push(struct mote_engine *engine, const struct mote_sqe *sqe)
@@ -65,7 +67,7 @@ static int sync_push(struct mote_engine *engine, const struct mote_sqe *sqe)
 	struct sync_engine *sync = sync_of(engine);
 	int i = sync->free;
 
-	if (i == NONE)
+	if (!sync_room(engine))
 		return -EBUSY;
 	sync->free = sync->ops[i].next;
 	sync->used++;
@@ -170,6 +172,7 @@ static void *blocking_thread(void *arg)
 {
 	struct sync_engine *sync = arg;
 
+	mote_thread_touch_stack();
 	pthread_mutex_lock(&sync->lock);
 	while (!sync->stop) {
 		if (sync->job == NONE) {
@@ -322,6 +325,7 @@ static void sync_close(struct mote_engine *engine)
 	free(sync->heads);
 	free(sync->polls);
 	free(sync->done);
+	free(sync->blocked);
 	free(sync);
 }
 
@@ -339,8 +343,9 @@ static int sync_allocate(struct sync_engine *sync, unsigned int entries)
 	sync->ops = calloc(entries, sizeof(*sync->ops));
 	sync->heads = calloc(entries, sizeof(*sync->heads));
 	sync->polls = calloc(entries + 1, sizeof(*sync->polls));
-	sync->done = calloc(entries + 8, sizeof(*sync->done));
-	if (!sync->ops || !sync->heads || !sync->polls || !sync->done)
+	sync->done = calloc(entries, sizeof(*sync->done));
+	sync->blocked = calloc(entries, sizeof(*sync->blocked));
+	if (!sync->ops || !sync->heads || !sync->polls || !sync->done || !sync->blocked)
 		return -ENOMEM;
 	for (unsigned int i = 0; i < entries; i++)
 		sync->ops[i].next = i + 1 < entries ? (int)i + 1 : NONE;
@@ -362,7 +367,7 @@ int mote_engine_open_sync(const struct mote_engine_config *config, struct mote_e
 	if (!err) {
 		pthread_mutex_init(&sync->lock, NULL);
 		pthread_cond_init(&sync->wake, NULL);
-		err = -pthread_create(&sync->thread, NULL, blocking_thread, sync);
+		err = mote_thread_start(&sync->thread, "mote-blocking", blocking_thread, sync);
 	}
 	if (err) {
 		/* Start fails as a whole: what was allocated goes with the process. */
