@@ -47,6 +47,7 @@ int mote_classes_join(struct mote_classes *classes, uint32_t interval_ms, unsign
 		}
 		memset(&classes->class[index], 0, sizeof(classes->class[index]));
 		classes->class[index].interval_ms = interval_ms;
+		classes->class[index].since = now;
 		if (in_use(classes) > classes->peak)
 			classes->peak = in_use(classes);
 	}
@@ -73,6 +74,8 @@ bool mote_class_due(const struct mote_class *class, uint64_t before, uint64_t no
 {
 	uint64_t interval = class->interval_ms * NS_PER_MS;
 
+	if (before < class->since)
+		before = class->since;
 	return interval && before / interval != now / interval;
 }
 

@@ -16,6 +16,7 @@
 
 struct mote_class {
 	uint32_t interval_ms; /* 0: not in use */
+	uint64_t since;       /* when it came into use: it was not due before */
 	uint32_t users[MOTE_STREAMS];
 	uint64_t last[MOTE_STREAMS]; /* time of the last update of the stream */
 	uint64_t sequence[MOTE_STREAMS];

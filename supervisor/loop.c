@@ -292,8 +292,7 @@ static bool clocks_stepped(struct mote_loop *loop, uint64_t elapsed)
 	bool stepped;
 
 	read_offsets(&boot, &real);
-	stepped =
-		llabs(boot - loop->boot_offset) > limit || llabs(real - loop->real_offset) > limit;
+	stepped = llabs(boot - loop->boot_offset) > limit || llabs(real - loop->real_offset) > limit;
 	loop->boot_offset = boot;
 	loop->real_offset = real;
 	return stepped;
@@ -319,8 +318,8 @@ static uint32_t sample(struct mote_loop *loop, uint64_t now)
 	if (parts->host)
 		sampled |= mote_host_parse(parts->host, loop->streams, now);
 	if (loop->streams & (BIT(SELF) | BIT(TABLE))) {
-		struct mote_self_sources from = { parts->stats, parts->server,  parts->host,
-						  parts->tasks, parts->process, parts->events };
+		struct mote_self_sources from = { parts->stats,  parts->server,  parts->host,
+						  parts->tasks,  parts->process, parts->events };
 
 		mote_self_sample(parts->self, &from, now);
 		sampled |= BIT(SELF) | BIT(TABLE);
@@ -379,15 +378,14 @@ static void tick(struct mote_loop *loop)
 	/* Events go out when they are taken, whatever the interval: they are not kept. */
 	at_once = parts->events && mote_events_pending(parts->events) ? BIT(EVENT) : 0;
 	if (on_schedule) {
-		mote_server_encode(parts->server, before, loop->time, now,
-				   loop->kicked ? 0 : sampled, at_once, loop->gap);
+		mote_server_encode(parts->server, before, loop->time, now, loop->kicked ? 0 : sampled,
+				   at_once, loop->gap);
 		loop->last = loop->time;
 		loop->gap = false;
 		account_delay(loop);
 	} else {
 		/* One that was kicked had what was due, not what is urgent: that comes at once. */
-		mote_server_encode(parts->server, now, now, now, loop->timed ? 0 : sampled, at_once,
-				   false);
+		mote_server_encode(parts->server, now, now, now, loop->timed ? 0 : sampled, at_once, false);
 	}
 	if (parts->events && loop->with_tasks)
 		mote_events_release(parts->events);

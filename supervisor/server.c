@@ -599,14 +599,14 @@ static void encode_keys(struct mote_server *server, struct mote_subscriber *sub,
 		encode_key_part(server, sub, (unsigned int)__builtin_ctz(sub->key_wanted & ready));
 }
 
-void mote_server_encode(struct mote_server *server, uint64_t before, uint64_t now,
+void mote_server_encode(struct mote_server *server, uint64_t before, uint64_t tick, uint64_t now,
 			uint32_t sampled, uint32_t at_once, bool gap)
 {
 	server->now = now;
 	server->urgent &= ~sampled;
 	for (unsigned int c = 0; c < MOTE_CLASSES; c++) {
 		struct mote_class *class = &server->classes.class[c];
-		uint32_t streams = mote_class_due(class, before, now) ? ~0u : at_once;
+		uint32_t streams = mote_class_due(class, before, tick) ? ~0u : at_once;
 
 		for (unsigned int i = 0; i < MOTE_STREAMS; i++) {
 			if (streams & 1u << i && class->users[i])

@@ -47,11 +47,11 @@ uint32_t mote_server_due(const struct mote_server *server, uint64_t before, uint
 uint32_t mote_server_urgent(const struct mote_server *server);
 
 /*
- * Encodes what is due in (before, now] and the keyframes of the streams in `sampled`, which were
- * sampled at `now`. Streams in `at_once` go to all their classes, due or not. `gap`: the time since
+ * Encodes what is due in (before, tick], sampled at `now`, and lets keyframes of the streams in
+ * `sampled` be made. Streams in `at_once` go to all their classes, due or not. `gap`: the time since
  * the tick before is not what it should be.
  */
-void mote_server_encode(struct mote_server *server, uint64_t before, uint64_t now,
+void mote_server_encode(struct mote_server *server, uint64_t before, uint64_t tick, uint64_t now,
 			uint32_t sampled, uint32_t at_once, bool gap);
 
 /*
