@@ -434,6 +434,14 @@ static void events_open(struct mote_probes *probes, const struct mote_probes_con
 	mote_tiers_add(tiers, "process_events", "none", "%s", first.reason);
 }
 
+static void refuse(struct mote_tiers *tiers, const char *reason)
+{
+	static const char *const names[] = { "task_iterator", "executable", "process_events" };
+
+	for (unsigned int i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		mote_tiers_add(tiers, names[i], "none", "%s", reason);
+}
+
 int mote_probes_open(const struct mote_probes_config *cfg, struct mote_tiers *tiers,
 		     struct mote_probes **out)
 {
@@ -441,19 +449,15 @@ int mote_probes_open(const struct mote_probes_config *cfg, struct mote_tiers *ti
 
 	if (!probes)
 		return -ENOMEM;
+	*out = probes;
 	if (in_other_pid_ns()) {
-		mote_tiers_add(tiers, "task_iterator", "none", "%s",
-			       "in a pid namespace of its own: BPF would give the host's pids");
-		mote_tiers_add(tiers, "process_events", "none", "%s",
-			       "in a pid namespace of its own: BPF would give the host's pids");
-		*out = probes;
+		refuse(tiers, "in a pid namespace of its own: BPF would give the host's pids");
 		return 0;
 	}
 	if (cfg->iterator)
 		tasks_open(probes, cfg, tiers);
 	if (cfg->events <= MOTE_EVENTS_TP_BTF)
 		events_open(probes, cfg, tiers);
-	*out = probes;
 	return 0;
 }
 
