@@ -44,6 +44,7 @@ struct mote_loop {
 	uint64_t last;    /* time of the last tick on schedule */
 	uint64_t sampled; /* time of the last sample of any kind; grows */
 	uint64_t tasks_sampled;
+	uint64_t longest; /* most that may pass between two ticks, for the events' buffer */
 	int64_t boot_offset, real_offset;
 	bool gap;
 
@@ -102,6 +103,7 @@ int mote_loop_open(const struct mote_loop_parts *parts, struct mote_loop **out)
 	loop->self_index = files + 3;
 	read_offsets(&loop->boot_offset, &loop->real_offset);
 	loop->last = clock_ns(CLOCK_MONOTONIC);
+	loop->longest = NS_PER_S;
 	*out = loop;
 	return 0;
 }
@@ -187,7 +189,7 @@ static void push_chain(struct mote_loop *loop, bool timed, uint32_t streams, uin
 	loop->time = time;
 	/* Now and then without anybody who asks: the accounts of the dead must stay exact. */
 	loop->with_tasks = parts->tasks && (streams & (BIT(PROCESS) | BIT(EVENT)) ||
-					    time >= loop->tasks_sampled + housekeeping(loop));
+					    time >= loop->tasks_sampled + loop->longest);
 	if (timed) {
 		push_timer(loop);
 		n++;
@@ -222,11 +224,41 @@ static uint64_t missed_tick(const struct mote_loop *loop, uint64_t now)
 	return due <= now && now - due < loop->period ? due : 0;
 }
 
+/*
+ * At the pace of the last ticks the events' buffer should fill to a quarter at most; a burst may
+ * be four times as fast. At the first tick the pace is not known.
+ */
+static void pace_events(struct mote_loop *loop, uint64_t elapsed)
+{
+	struct mote_fill fill;
+
+	loop->longest = housekeeping(loop);
+	if (!loop->parts.events)
+		return;
+	mote_events_fill(loop->parts.events, &fill);
+	if (fill.fill && elapsed < loop->longest * fill.fill / (fill.size / 4))
+		loop->longest = elapsed * (fill.size / 4) / fill.fill;
+	if (loop->longest < NS_PER_S)
+		loop->longest = NS_PER_S;
+}
+
+/* The longest period up to `longest` that divides what the subscribers want. */
+static uint64_t period_of(const struct mote_loop *loop)
+{
+	uint64_t ms = mote_server_period_ms(loop->parts.server), longest = loop->longest / NS_PER_MS;
+	uint64_t parts = (ms + longest - 1) / longest;
+
+	if (!ms)
+		return loop->longest / NS_PER_MS * NS_PER_MS;
+	while (ms % parts)
+		parts++;
+	return ms / parts * NS_PER_MS;
+}
+
 /* The time of the next tick; sets the timer if it is not running towards it. */
 static uint64_t schedule(struct mote_loop *loop, uint64_t now)
 {
-	uint32_t ms = mote_server_period_ms(loop->parts.server);
-	uint64_t period = ms ? ms * NS_PER_MS : housekeeping(loop);
+	uint64_t period = period_of(loop);
 	uint64_t next = loop->last - loop->last % period + period, missed = missed_tick(loop, now);
 	bool late = next <= now;
 
@@ -311,6 +343,7 @@ static uint32_t sample(struct mote_loop *loop, uint64_t now)
 		else
 			parts->stats->read_errors++;
 		sampled |= BIT(PROCESS) | BIT(EVENT);
+		pace_events(loop, now - loop->tasks_sampled);
 		loop->tasks_sampled = now;
 	}
 	if (parts->naming)
@@ -389,7 +422,7 @@ static void tick(struct mote_loop *loop)
 	}
 	if (parts->events && loop->with_tasks)
 		mote_events_release(parts->events);
-	if (parts->naming && loop->with_tasks)
+	if (parts->naming && loop->with_tasks && loop->streams & BIT(PROCESS))
 		mote_naming_ask(parts->naming);
 }
 
