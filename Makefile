@@ -27,7 +27,8 @@ endif
 DEPS    := libbpf liburing inih msgpack zlib
 WARN    := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
            -Wwrite-strings -Wvla -Wno-unused-parameter
-MOTE_CFLAGS := -std=gnu11 $(CFLAGS) $(WARN) -D_GNU_SOURCE -DMOTE_VERSION='"$(VERSION)"' \
+# Not of malloc() and memset() a calloc(), whose pages would fault when they are first used.
+MOTE_CFLAGS := -std=gnu11 -fno-builtin-malloc $(CFLAGS) $(WARN) -D_GNU_SOURCE -DMOTE_VERSION='"$(VERSION)"' \
            -fno-common -fstack-protector-strong -iquote supervisor -iquote bpf -iquote $(BUILD)/gen \
            $(shell pkg-config --cflags $(DEPS)) $(SAN)
 MOTE_LIBS := $(shell pkg-config --libs $(DEPS)) -pthread
@@ -96,6 +97,7 @@ $(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/supervisor.a $(BUILD)/libmote.a
 $(BUILD)/tests/helpers/%: tests/helpers/%.c $(BUILD)/supervisor.a
 	@mkdir -p $(@D)
 	$(CC) $(MOTE_CFLAGS) $(MOTE_LDFLAGS) -MMD -MP -o $@ $< $(BUILD)/supervisor.a $(MOTE_LIBS)
+$(BUILD)/bench/encode: MOTE_LIBS += -ljansson
 $(BUILD)/bench/%: bench/%.c $(BUILD)/supervisor.a $(BUILD)/libmote.a
 	@mkdir -p $(@D)
 	$(CC) $(MOTE_CFLAGS) -iquote clients $(MOTE_LDFLAGS) -MMD -MP -o $@ $< $(BUILD)/supervisor.a \
