@@ -491,6 +491,19 @@ static bool idle(const struct mote_loop *loop)
 	return loop->period > NS_PER_S && loop->timed;
 }
 
+/* Sends first: a request's reply may take the room of frames that were sent just now. */
+static void dispatch_all(struct mote_loop *loop, const struct mote_cqe *cqes, int n, uint64_t now)
+{
+	for (int i = 0; i < n; i++) {
+		if (mote_tag_kind(cqes[i].tag) == MOTE_TAG_SEND)
+			dispatch(loop, &cqes[i], now);
+	}
+	for (int i = 0; i < n; i++) {
+		if (mote_tag_kind(cqes[i].tag) != MOTE_TAG_SEND)
+			dispatch(loop, &cqes[i], now);
+	}
+}
+
 /* One submission, and what it brought. */
 static int turn(struct mote_loop *loop)
 {
@@ -515,8 +528,7 @@ static int turn(struct mote_loop *loop)
 		return n;
 	parts->stats->waits++;
 	now = clock_ns(CLOCK_MONOTONIC);
-	for (int i = 0; i < n; i++)
-		dispatch(loop, &cqes[i], now);
+	dispatch_all(loop, cqes, n, now);
 	if (loop->armed && !loop->outstanding)
 		chain_complete(loop);
 	if (mote_server_urgent(parts->server))

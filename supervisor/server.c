@@ -37,6 +37,9 @@ struct mote_server {
 	struct mote_classes classes;
 	uint32_t urgent;
 	uint64_t now;
+	uint64_t encoded;   /* bytes since the last flush */
+	unsigned int first; /* whose keyframes are encoded first, in turn */
+	bool accept_later;  /* at the next tick: accept failed */
 
 	uint64_t connected, connected_peak, refused, request_errors, queue_peak;
 	/* Of connections that are gone. */
@@ -111,7 +114,8 @@ static void push(struct mote_server *server, struct mote_subscriber *sub, enum m
 	sqe.tag = mote_tag(kind, index, sub ? sub->generation : 0);
 	sqe.slot = -1;
 	if (mote_engine_push(server->engine, &sqe))
-		mote_log(MOTE_LOG_ERROR, "server: the submission queue is full: raise [loop] sq_entries");
+		mote_log(MOTE_LOG_ERROR,
+			 "server: the submission queue is full: raise [loop] sq_entries");
 }
 
 static void push_accept(struct mote_server *server)
@@ -134,6 +138,23 @@ void mote_server_start(struct mote_server *server)
 {
 	mote_wake_watch(server->listener);
 	push_accept(server);
+}
+
+/* Whether it subscribed to anything that will bring frames. */
+static bool is_fed(const struct mote_server *server, const struct mote_subscriber *sub)
+{
+	for (unsigned int i = 0; i < MOTE_STREAMS; i++) {
+		if (sub->class_of[i] != MOTE_NO_CLASS && server->sources[i].ops)
+			return true;
+	}
+	return false;
+}
+
+/* One that sends no more requests stays only while something is to come. */
+static bool is_done(const struct mote_server *server, const struct mote_subscriber *sub)
+{
+	return sub->input_over && !is_fed(server, sub) && !sub->key_wanted &&
+	       !mote_subscriber_pending(sub);
 }
 
 static bool subscribed(const struct mote_subscriber *sub)
@@ -203,8 +224,10 @@ static void drop_oldest_silent(struct mote_server *server)
 		if (!sub->closing && !subscribed(sub) && (!oldest || sub->since < oldest->since))
 			oldest = sub;
 	}
-	if (oldest)
-		begin_close(server, oldest);
+	if (!oldest)
+		return;
+	begin_close(server, oldest);
+	finish_close(server, oldest); /* nothing of it may be under way */
 }
 
 static void refuse(struct mote_server *server, int fd, const char *why)
@@ -237,12 +260,18 @@ static void accepted(struct mote_server *server, int fd)
 {
 	struct mote_subscriber *sub = free_slot(server);
 
-	push_accept(server);
-	if (fd < 0) {
-		if (fd != -ECONNABORTED && fd != -EINTR)
-			refuse(server, -1, strerrordesc_np(-fd));
+	/* One that fails for lack of descriptors or memory fails again at once, and for ever. */
+	server->accept_later = fd < 0 && fd != -ECONNABORTED && fd != -EINTR;
+	if (server->accept_later) {
+		server->refused++;
+		mote_log_limited(&server->refused_limit, server->now,
+				 "connections cannot be accepted: %s: trying again at each tick",
+				 strerrordesc_np(-fd));
 		return;
 	}
+	push_accept(server);
+	if (fd < 0)
+		return;
 	if (mote_peer_check(fd, server->options))
 		refuse(server, fd, "its user is neither root, mote's own, nor in [socket] group");
 	else if (!sub) {
@@ -259,8 +288,11 @@ static void queue_own(struct mote_server *server, struct mote_subscriber *sub, u
 {
 	uint32_t id = mote_arena_commit(server->arena, len, (uint8_t)stream);
 
+	server->encoded += len;
 	if (mote_subscriber_queue(sub, server->arena, id, server->options->socket_queue))
 		mote_subscriber_lost(sub, stream, len);
+	if (sub->queued_bytes > server->queue_peak)
+		server->queue_peak = sub->queued_bytes;
 }
 
 static void reply(struct mote_server *server, struct mote_subscriber *sub, int code,
@@ -295,7 +327,7 @@ static int subscribe(struct mote_server *server, struct mote_subscriber *sub,
 		if (class < 0)
 			return class;
 		leave_class(server, sub, i);
-		sub->class_of[i] = (uint8_t)class;
+		sub->class_of[i] = (uint8_t) class;
 		sub->poll_wanted &= ~(1u << i);
 		want_keyframe(server, sub, i);
 	}
@@ -340,14 +372,16 @@ static void request_line(struct mote_server *server, struct mote_subscriber *sub
 {
 	struct mote_request request;
 	char err[160] = "ok";
-	int ret = mote_request_parse(line, len, server->options->loop_base, &request, err, sizeof(err));
+	int ret = mote_request_parse(line, len, server->options->loop_base, &request, err,
+				     sizeof(err));
 
 	if (!ret) {
 		ret = obey(server, sub, &request);
 		if (ret == -EMFILE)
-			snprintf(err, sizeof(err),
-				 "%u different intervals are in use, the most [socket] classes allows: take one of them",
-				 server->options->socket_classes);
+			snprintf(
+				err, sizeof(err),
+				"%u different intervals are in use, the most [socket] classes allows: take one of them",
+				server->options->socket_classes);
 	}
 	server->request_errors += ret != 0;
 	reply(server, sub, -ret, err);
@@ -372,7 +406,8 @@ static void request_bytes(struct mote_server *server, struct mote_subscriber *su
 		return;
 	if (!sub->line_too_long) {
 		server->request_errors++;
-		reply(server, sub, E2BIG, "the request is longer than 512 bytes: send shorter ones");
+		reply(server, sub, E2BIG,
+		      "the request is longer than 512 bytes: send shorter ones");
 	}
 	sub->line_too_long = true;
 	sub->line_len = 0;
@@ -392,7 +427,7 @@ static void received(struct mote_server *server, struct mote_subscriber *sub, in
 	}
 	/* Half-closed: it wants to read on, if it asked for something. */
 	sub->input_over = true;
-	if (res < 0 || (!subscribed(sub) && !sub->key_wanted && !mote_subscriber_pending(sub)))
+	if (res < 0 || is_done(server, sub))
 		begin_close(server, sub);
 }
 
@@ -401,7 +436,9 @@ static void sent(struct mote_server *server, struct mote_subscriber *sub, int re
 	sub->sending = false;
 	if (sub->closing)
 		return;
-	if (res > 0) {
+	if (sub->torn) {
+		begin_close(server, sub);
+	} else if (res > 0) {
 		mote_subscriber_sent(sub, server->arena, (uint32_t)res);
 	} else if (res == -EAGAIN) {
 		sub->blocked = true;
@@ -409,9 +446,8 @@ static void sent(struct mote_server *server, struct mote_subscriber *sub, int re
 		     (struct mote_sqe){ .op = MOTE_OP_WRITABLE, .fd = sub->fd });
 	} else if (res != -EINTR) {
 		begin_close(server, sub);
-		return;
 	}
-	if (sub->input_over && !subscribed(sub) && !sub->key_wanted && !mote_subscriber_pending(sub))
+	if (is_done(server, sub))
 		begin_close(server, sub);
 }
 
@@ -470,6 +506,7 @@ static void queue_shared(struct mote_server *server, uint32_t id, unsigned int c
 {
 	uint32_t len = mote_arena_get(server->arena, id)->len;
 
+	server->encoded += len;
 	mote_arena_ref(server->arena, id);
 	for (unsigned int i = 0; i < server->nsubs; i++) {
 		struct mote_subscriber *sub = &server->subs[i];
@@ -478,8 +515,9 @@ static void queue_shared(struct mote_server *server, uint32_t id, unsigned int c
 			continue;
 		if (mote_subscriber_queue(sub, server->arena, id, server->options->socket_queue)) {
 			mote_subscriber_lost(sub, stream, len);
-			mote_log_limited(&server->dropped_limit, server->now,
-					 "a subscriber is slow: frames are dropped for it, then a keyframe follows");
+			mote_log_limited(
+				&server->dropped_limit, server->now,
+				"a subscriber is slow: frames are dropped for it, then a keyframe follows");
 		}
 		if (sub->queued_bytes > server->queue_peak)
 			server->queue_peak = sub->queued_bytes;
@@ -525,19 +563,19 @@ static void encode_class(struct mote_server *server, unsigned int c, unsigned in
 		done = true;
 	}
 	class->last[stream] = server->now;
-	if (!class_wanted(server, c, stream))
-		return;
-	while (!done) {
-		char *buf = mote_arena_reserve(server->arena, (uint32_t)server->options->socket_frame);
-		uint32_t len = mote_frame_data(buf, (uint32_t)server->options->socket_frame, &update,
-					       &progress, &done);
+	while (!done && class_wanted(server, c, stream)) {
+		char *buf =
+			mote_arena_reserve(server->arena, (uint32_t)server->options->socket_frame);
+		uint32_t len = mote_frame_data(buf, (uint32_t)server->options->socket_frame,
+					       &update, &progress, &done);
 
-		queue_shared(server, mote_arena_commit(server->arena, len, (uint8_t)stream), c, stream);
+		queue_shared(server, mote_arena_commit(server->arena, len, (uint8_t)stream), c,
+			     stream);
 	}
 }
 
-/* The next part of a keyframe; false if there is nothing to do for this stream now. */
-static void encode_key_part(struct mote_server *server, struct mote_subscriber *sub,
+/* The next part of a keyframe; false if it was lost at once, and is to begin again later. */
+static bool encode_key_part(struct mote_server *server, struct mote_subscriber *sub,
 			    unsigned int stream)
 {
 	const struct mote_source *source = &server->sources[stream];
@@ -559,18 +597,21 @@ static void encode_key_part(struct mote_server *server, struct mote_subscriber *
 		memset(progress, 0, sizeof(*progress));
 	sub->key_begun |= 1u << stream;
 	if (source->ops) {
-		char *buf = mote_arena_reserve(server->arena, (uint32_t)server->options->socket_frame);
-		uint32_t len = mote_frame_data(buf, (uint32_t)server->options->socket_frame, &update,
-					       progress, &done);
+		char *buf =
+			mote_arena_reserve(server->arena, (uint32_t)server->options->socket_frame);
+		uint32_t len = mote_frame_data(buf, (uint32_t)server->options->socket_frame,
+					       &update, progress, &done);
 
 		queue_own(server, sub, len, stream);
 	}
-	/* Lost at once: it stays wanted, and is not begun. */
-	if (done && sub->key_begun & 1u << stream) {
+	if (!(sub->key_begun & 1u << stream))
+		return false;
+	if (done) {
 		sub->key_wanted &= ~(1u << stream);
 		sub->key_begun &= ~(1u << stream);
 		sub->poll_wanted &= ~(1u << stream);
 	}
+	return true;
 }
 
 static void tell_dropped(struct mote_server *server, struct mote_subscriber *sub)
@@ -586,17 +627,25 @@ static void tell_dropped(struct mote_server *server, struct mote_subscriber *sub
 		  MOTE_STREAMS);
 }
 
+/* Whether one more part would still leave what was encoded since the last flush in the arena. */
+static bool arena_has_room(const struct mote_server *server)
+{
+	return server->encoded + server->options->socket_frame <= server->options->socket_arena / 2;
+}
+
 /* Keyframes as long as they fit half the queue, so that updates have room beside them. */
 static void encode_keys(struct mote_server *server, struct mote_subscriber *sub, uint32_t ready)
 {
 	uint64_t limit = server->options->socket_queue / 2;
+	bool part = true;
 
 	if (sub->tell_dropped && !sub->blocked && sub->count < MOTE_QUEUE_FRAMES / 2 &&
 	    sub->queued_bytes < limit)
 		tell_dropped(server, sub);
-	while (sub->key_wanted & ready && sub->count < MOTE_QUEUE_FRAMES / 2 &&
-	       sub->queued_bytes + server->options->socket_frame <= limit)
-		encode_key_part(server, sub, (unsigned int)__builtin_ctz(sub->key_wanted & ready));
+	while (part && sub->key_wanted & ready && sub->count < MOTE_QUEUE_FRAMES / 2 &&
+	       sub->queued_bytes + server->options->socket_frame <= limit && arena_has_room(server))
+		part = encode_key_part(server, sub,
+				       (unsigned int)__builtin_ctz(sub->key_wanted & ready));
 }
 
 void mote_server_encode(struct mote_server *server, uint64_t before, uint64_t tick, uint64_t now,
@@ -604,6 +653,9 @@ void mote_server_encode(struct mote_server *server, uint64_t before, uint64_t ti
 {
 	server->now = now;
 	server->urgent &= ~sampled;
+	if (server->accept_later)
+		push_accept(server);
+	server->accept_later = false;
 	for (unsigned int c = 0; c < MOTE_CLASSES; c++) {
 		struct mote_class *class = &server->classes.class[c];
 		uint32_t streams = mote_class_due(class, before, tick) ? ~0u : at_once;
@@ -620,17 +672,22 @@ static bool can_send(const struct mote_subscriber *sub)
 	return sub->fd >= 0 && !sub->closing && !sub->sending && !sub->blocked;
 }
 
-unsigned int mote_server_flush(struct mote_server *server)
+static void encode_all_keys(struct mote_server *server)
+{
+	for (unsigned int i = 0; i < server->nsubs; i++) {
+		struct mote_subscriber *sub = &server->subs[(server->first + i) % server->nsubs];
+
+		if (can_send(sub))
+			encode_keys(server, sub, ~server->urgent);
+	}
+	server->first = (server->first + 1) % server->nsubs;
+	server->encoded = 0;
+}
+
+static unsigned int send_all(struct mote_server *server)
 {
 	unsigned int n = 0;
 
-	for (unsigned int i = 0; i < server->nsubs; i++) {
-		struct mote_subscriber *sub = &server->subs[i];
-
-		if (!can_send(sub))
-			continue;
-		encode_keys(server, sub, ~server->urgent);
-	}
 	for (unsigned int i = 0; i < server->nsubs; i++) {
 		struct mote_subscriber *sub = &server->subs[i];
 
@@ -656,6 +713,19 @@ bool mote_server_more(const struct mote_server *server)
 			return true;
 	}
 	return false;
+}
+
+unsigned int mote_server_flush(struct mote_server *server)
+{
+	unsigned int n;
+
+	encode_all_keys(server);
+	n = send_all(server);
+	if (n || !mote_server_more(server))
+		return n;
+	/* What was encoded fills the arena and is for those who are blocked: others go on. */
+	encode_all_keys(server);
+	return send_all(server);
 }
 
 void mote_server_stats(const struct mote_server *server, struct mote_server_stats *stats)

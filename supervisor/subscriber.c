@@ -48,6 +48,7 @@ bool mote_subscriber_evict(struct mote_subscriber *sub, struct mote_arena *arena
 	for (uint32_t i = 0; i < sub->count; i++) {
 		if (*queue_at(sub, i) != id)
 			continue;
+		sub->torn |= sub->sending && i < sub->in_flight;
 		for (; i + 1 < sub->count; i++)
 			*queue_at(sub, i) = *queue_at(sub, i + 1);
 		sub->count--;
@@ -70,6 +71,7 @@ bool mote_subscriber_gather(struct mote_subscriber *sub, const struct mote_arena
 
 		sub->vectors[n++] = (struct iovec){ (void *)frame->data, frame->len };
 	}
+	sub->in_flight = n - (sub->rest_len != 0);
 	sub->msg = (struct msghdr){ .msg_iov = sub->vectors, .msg_iovlen = n };
 	return n > 0;
 }

@@ -17,12 +17,12 @@
 
 #define MOTE_QUEUE_FRAMES 256 /* a power of two */
 #define MOTE_SEND_VECTORS 16
-#define MOTE_NO_CLASS 0xff
+#define MOTE_NO_CLASS     0xff
 
 struct mote_subscriber {
 	int fd; /* -1: the slot is free */
 	uint32_t generation;
-	uint64_t since; /* when it connected */
+	uint64_t since;                   /* when it connected */
 	bool receiving, sending, blocked; /* operations under way; blocked: waits until writable */
 	bool input_over;                  /* it sends no more requests; it may still read */
 	bool closing;
@@ -49,14 +49,21 @@ struct mote_subscriber {
 	uint32_t line_len;
 	bool line_too_long; /* the rest of a line is thrown away */
 
+	uint32_t in_flight; /* frames at the queue's head that the send under way holds */
+	bool torn;          /* one of them was evicted: what was sent is not known any more */
 	struct msghdr msg;
 	struct iovec vectors[MOTE_SEND_VECTORS];
 };
 
-/* Puts a frame at the end of the queue; -ENOBUFS if the queue would hold more than `limit` bytes. */
+/* Puts a frame at the end of the queue; -ENOBUFS if the queue would hold more than `limit` bytes.
+ */
 int mote_subscriber_queue(struct mote_subscriber *sub, struct mote_arena *arena, uint32_t id,
 			  uint64_t limit);
-/* Takes a frame that is being evicted out of the queue; counts it as dropped. True if it had it. */
+/*
+ * Takes a frame that is being evicted out of the queue; counts it as dropped. True if it had it. If
+ * it was sent and the result is not told yet, the subscriber is `torn`: what follows would not join
+ * what went out, so it must be closed when the result comes.
+ */
 bool mote_subscriber_evict(struct mote_subscriber *sub, struct mote_arena *arena, uint32_t id);
 /* Counts a frame that it did not get, and owes it a keyframe of that stream. */
 void mote_subscriber_lost(struct mote_subscriber *sub, unsigned int stream, uint32_t bytes);
