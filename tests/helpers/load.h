@@ -270,7 +270,7 @@ static void load_child(unsigned int i)
 }
 
 /* Makes them and waits until each is ready. Returns how many there are. */
-static unsigned int load_start(unsigned int n)
+__attribute__((unused)) static unsigned int load_start(unsigned int n)
 {
 	char byte;
 
@@ -300,7 +300,7 @@ static unsigned int load_start(unsigned int n)
 	return load_all.n;
 }
 
-static void load_stop(void)
+__attribute__((unused)) static void load_stop(void)
 {
 	for (unsigned int i = 0; i < load_all.n; i++)
 		kill(load_all.pids[i], SIGKILL);
