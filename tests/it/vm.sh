@@ -50,7 +50,7 @@ if ! ci/setup vm >"$work/setup" 2>&1; then
 	exit 1
 fi
 mkdir -p "$build/vm/6.1" && rm -f "$build/vm/6.1/log"
-MOTE_VM_TAIL=0 timeout 220 vmtests/run "$build" 6.1 >"$work/run" 2>&1
+MOTE_VM_SECONDS=150 MOTE_VM_TAIL=0 timeout 220 vmtests/run "$build" 6.1 >"$work/run" 2>&1
 status=$?
 while IFS= read -r line; do
 	case $line in
