@@ -128,10 +128,10 @@ typedef bool (*pack_next)(void *ctx, uint64_t since, uint64_t *cursor, msgpack_p
 
 /*
  * Packs what `next` gives until there is no more (true) or the frame is full (false); leaves
- * `keep` bytes for what must follow.
+ * `keep` bytes for what must follow. `empty`: the frame has nothing else.
  */
 static bool pack_all(struct mote_writer *writer, msgpack_packer *pk, pack_next next,
-		     const struct mote_update *update, uint64_t *cursor, uint32_t keep)
+		     const struct mote_update *update, uint64_t *cursor, uint32_t keep, bool empty)
 {
 	uint32_t at = array_begin(writer, pk), count = 0, size = writer->size;
 	bool more = true;
@@ -146,7 +146,7 @@ static bool pack_all(struct mote_writer *writer, msgpack_packer *pk, pack_next n
 			writer->full = false;
 			writer->len = len;
 			/* One that fits no frame is passed over, else it would come for ever. */
-			if (count)
+			if (count || !empty)
 				*cursor = from;
 			break;
 		}
@@ -182,15 +182,17 @@ uint32_t mote_frame_data(char *buf, uint32_t size, const struct mote_update *upd
 	struct mote_writer writer;
 	msgpack_packer pk;
 	uint16_t flags = 0;
+	bool empty;
 
 	resume(update, progress, &flags);
 	mote_writer_init(&writer, &pk, buf, size);
 	writer.len = sizeof(struct mote_frame_header);
 	msgpack_pack_array(&pk, 4);
 	msgpack_pack_uint32(&pk, update->interval_ms);
+	empty = progress->in_ended; /* its rows are in the frames before */
 	if (!progress->in_ended) {
 		progress->in_ended = pack_all(&writer, &pk, ops->row, update, &progress->cursor,
-					      2 * EMPTY_ARRAY + TOTALS_MAX);
+					      2 * EMPTY_ARRAY + TOTALS_MAX, true);
 		if (progress->in_ended)
 			progress->cursor = 0;
 	} else {
@@ -199,7 +201,8 @@ uint32_t mote_frame_data(char *buf, uint32_t size, const struct mote_update *upd
 	/* A keyframe lists what there is; nothing of before is left to end. */
 	*done = progress->in_ended;
 	if (progress->in_ended && !(update->flags & MOTE_FRAME_KEY))
-		*done = pack_all(&writer, &pk, ops->ended, update, &progress->cursor, TOTALS_MAX);
+		*done = pack_all(&writer, &pk, ops->ended, update, &progress->cursor, TOTALS_MAX,
+				 empty);
 	else
 		msgpack_pack_array(&pk, 0);
 	if (*done)
