@@ -194,8 +194,10 @@ class Client:
         self.socket = socket.socket(socket.AF_UNIX)
         if rcvbuf:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, rcvbuf)
-        self.socket.settimeout(timeout)
+        # Not settimeout(): connect() of a socket that does not block fails when many connect.
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(timeout), 0))
         self.socket.connect(path)
+        self.socket.settimeout(timeout)
         self.timeout, self.buffer, self.received, self.closed = timeout, bytearray(), 0, False
         self.streams, self.ids, self.hello = {}, {}, None
         if hello:
