@@ -111,9 +111,10 @@ static __always_inline u32 memory(struct mote_task *r, const struct mm_struct *m
 	u64 shared;
 
 	if (!mm) {
-		r->rss = r->shared = 0;
+		r->vsize = r->rss = r->shared = 0;
 		return MOTE_TASK_HAS_RSS;
 	}
+	r->vsize = mm->total_vm * page_size;
 	if (!compat_rss(mm, probe_read, pages)) {
 		r->rss = r->shared = 0;
 		return MOTE_TASK_HAS_MM;
@@ -186,52 +187,35 @@ static __always_inline u32 tty_number(const struct tty_struct *tty)
 	return (minor & 0xff) | tty->driver->major << 8 | (minor & ~0xffu) << 12;
 }
 
-/*
- * A walk over thousands of tasks waits for memory more than for anything else. One member of each
- * object is loaded first, so that the cache misses of all of them overlap.
- */
-static __always_inline u32 touch(struct mote_task *r, const struct task_struct *t,
-				 const struct signal_struct *s, const struct cred *cred,
-				 const struct mm_struct *mm)
-{
-	u32 flags;
-
-	r->cutime = s->cutime;
-	r->oom_score_adj = s->oom_score_adj;
-	r->threads = s->nr_threads;
-	r->uid = cred->uid.val;
-	r->vsize = mm ? mm->total_vm * page_size : 0;
-	flags = descriptors(r, t->files);
-	asm volatile("" ::: "memory");
-	return flags;
-}
-
 static __always_inline void process_record(struct mote_task *r, const struct task_struct *t)
 {
 	const struct signal_struct *s = t->signal;
 	const struct cred *cred = t->real_cred;
 	u32 flags = t->flags & PF_KTHREAD ? MOTE_TASK_KTHREAD : 0;
-	const struct mm_struct *mm = flags ? NULL : t->mm;
 
-	flags |= touch(r, t, s, cred, mm);
 	r->pid = t->pid;
 	r->ppid = t->real_parent->tgid;
 	r->start = t->start_boottime;
 	leader_counts(&r->counts, t, s);
+	r->cutime = s->cutime;
 	r->cstime = s->cstime;
 	r->prev_utime = s->prev_cputime.utime;
 	r->prev_stime = s->prev_cputime.stime;
 	r->cgroup_id = t->cgroups->dfl_cgrp->kn->id;
+	r->uid = cred->uid.val;
 	r->gid = cred->gid.val;
 	r->session = s->pids[PIDTYPE_SID]->numbers[0].nr;
 	r->tty = tty_number(s->tty);
 	r->nice = t->static_prio - DEFAULT_PRIO;
 	r->priority = t->prio - MAX_RT_PRIO;
+	r->oom_score_adj = s->oom_score_adj;
+	r->threads = s->nr_threads;
 	r->exec_id = t->self_exec_id;
 	r->state = compat_state_letter(compat_task_state(t), t->exit_state);
 	copy_comm(r->comm, t->comm);
 	r->present = task_present;
-	r->flags = flags | memory(r, mm);
+	flags |= memory(r, flags & MOTE_TASK_KTHREAD ? NULL : t->mm);
+	r->flags = flags | descriptors(r, t->files);
 }
 
 SEC("?iter/task")
