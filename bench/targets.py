@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""The numbers to reach. Each check gives (name, figure, limit, reached)."""
+
+MIB = 1 << 20
+PEERS = (  # agent, sleepers, how many times dearer than moted it must be
+    ("sadc", 0, 2), ("atop", 1000, 100), ("netdata", 1000, 100), ("process-exporter", 1000, 500),
+    ("top", 1000, 25))
+
+
+def row_of(data, name):
+    return next(row for row in data["cost"] if row["name"] == name)
+
+
+def at_most(name, figure, limit, unit=""):
+    return {"name": name, "figure": round(figure, 3), "limit": limit, "unit": unit,
+            "reached": figure <= limit}
+
+
+def linear(data):
+    """A process more must not cost more in a large table than in a small one: twice at most."""
+    base, thousand = row_of(data, "0 sleepers"), row_of(data, "1000 sleepers")
+    most = row_of(data, "10000 sleepers")
+
+    def each(row):
+        return ((row["moted_us"]["median"] - base["moted_us"]["median"]) /
+                (row["processes"] - base["processes"]))
+    return at_most("cost of one more process at 10,000, against that at 1,000",
+                   each(most) / each(thousand), 2, "x")
+
+
+def own(data):
+    thousand = row_of(data, "1000 sleepers")
+    moted, pooled = thousand["moted_us"]["median"], thousand["floor_us"]["pooled"]["median"]
+    count = data["counts"]
+    yield at_most("host streams and 1,000 processes, of the pooled-pread floor for the same",
+                  moted / pooled, 0.2, "x")
+    yield linear(data)
+    yield at_most("PSS without mapped BPF pages, default tables",
+                  thousand["memory_kib"]["without_bpf"] / 1024, 3, "MiB")
+    yield at_most("BPF maps", sum(m["bytes"] for m in thousand["bpf_maps"]) / MIB, 10, "MiB")
+    yield at_most("submissions a tick", count["enters"] / count["self_ticks"], 1.02, "")
+    others = {name: n for name, n in data["system_calls"]["calls"].items()
+              if name not in ("io_uring_enter", "clock_gettime")}
+    yield at_most("system calls of the loop other than io_uring_enter", sum(others.values()), 0, "")
+    yield at_most("allocations a tick", count["allocations"] / count["ticks"], 0, "")
+    yield at_most("page faults a tick", count["faults"] / count["ticks"], 0, "")
+    yield at_most("delay from sample to receipt, median, 1,000 processes at 1 s",
+                  thousand["delay_us"]["median"] / 1000, 2, "ms")
+
+
+def beside_peers(data):
+    rows = {(row["agent"], row["sleepers"]): row["cpu_us"]["median"] for row in data["peers"]}
+    for agent, n, times in PEERS:
+        if (agent, n) in rows:
+            streams = "host streams and 1,000 processes" if n else "host streams alone"
+            yield at_most(f"{streams}, of {agent}", rows["moted", n] / rows[agent, n], 1 / times,
+                          "x")
+
+
+def check(data):
+    found = list(own(data))
+    if data.get("peers"):
+        found += beside_peers(data)
+    return found
