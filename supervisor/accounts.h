@@ -16,7 +16,9 @@ struct mote_accounts;
 struct mote_account {
 	uint64_t start;
 	uint32_t pid;
-	uint32_t next; /* of the same hash, or of the free ones */
+	uint32_t next;                      /* of the same hash, or of the free ones */
+	uint32_t older, newer;              /* in the order of opening */
+	uint64_t opened;                    /* when, ns */
 	uint64_t counters[PROCESS__FIELDS]; /* those of kind COUNTER */
 };
 
@@ -25,11 +27,13 @@ void mote_accounts_free(struct mote_accounts *accounts);
 
 struct mote_account *mote_accounts_find(struct mote_accounts *accounts, uint32_t pid,
 					uint64_t start);
-/* A new one, all zero; closes the oldest if it must. */
+/* A new one, all zero; closes the oldest if all are in use. `now`: monotonic ns, grows. */
 struct mote_account *mote_accounts_open(struct mote_accounts *accounts, uint32_t pid,
-					uint64_t start);
+					uint64_t start, uint64_t now);
 void mote_accounts_close(struct mote_accounts *accounts, struct mote_account *account);
-/* Accounts that were closed for lack of room since start. */
+/* When the youngest of those that were closed for lack of room was opened; 0: none was. */
+uint64_t mote_accounts_lost(const struct mote_accounts *accounts);
+/* dropped: closed for lack of room since start */
 void mote_accounts_fill(const struct mote_accounts *accounts, struct mote_fill *fill);
 
 #endif

@@ -43,8 +43,8 @@ struct mote_process {
 	uint64_t totals[PROCESS__FIELDS];
 
 	struct mote_accounts *accounts;
-	uint64_t closed_early, closed_at; /* accounts that lacked room, and when last */
-	uint64_t unaccounted;             /* final words about them */
+	uint64_t unaccounted; /* final words of processes whose account may have lacked room */
+	uint64_t start_unit;  /* ns: what `start` of the source's records is a multiple of */
 };
 
 struct mote_process *mote_process_new(const struct mote_options *options, struct mote_tasks *tasks,
@@ -57,6 +57,7 @@ struct mote_process *mote_process_new(const struct mote_options *options, struct
 	memset(process, 0, sizeof(*process));
 	process->tasks = tasks;
 	process->events = events;
+	process->start_unit = strcmp(tasks->ops->name, "proc") ? 1 : MOTE_NS_PER_TICK;
 	process->ended_max = options->tables_ended;
 	process->ended = malloc(process->ended_max * sizeof(*process->ended));
 	process->texts = mote_texts_new((uint32_t)options->tables_text);
@@ -105,8 +106,10 @@ static void counters_of(struct mote_task *task, uint64_t out[PROCESS__FIELDS])
 	if (!task->present) {
 		mote_task_adjust(task);
 	} else { /* from /proc, which has adjusted them */
-		task->shown_utime = task->prev_utime;
-		task->shown_stime = task->prev_stime;
+		if (task->shown_utime < task->prev_utime)
+			task->shown_utime = task->prev_utime;
+		if (task->shown_stime < task->prev_stime)
+			task->shown_stime = task->prev_stime;
 	}
 	out[PROCESS_UTIME] = task->shown_utime;
 	out[PROCESS_STIME] = task->shown_stime;
@@ -176,7 +179,13 @@ static void remember_ended(struct mote_process *process, const struct mote_task 
 
 static void end_task(struct mote_process *process, struct mote_task *task, uint64_t now)
 {
-	settle(process, mote_accounts_open(process->accounts, task->pid, task->start), task);
+	/* Its exit, or a sample that had no room for it, may have opened one. */
+	struct mote_account *account =
+		mote_accounts_find(process->accounts, task->pid, task->start);
+
+	if (!account)
+		account = mote_accounts_open(process->accounts, task->pid, task->start, now);
+	settle(process, account, task);
 	remember_ended(process, task, now);
 	mote_texts_drop(process->texts, task->text);
 	task->text = 0;
@@ -205,50 +214,52 @@ static void go_on(struct mote_task *task, const struct mote_task *before, uint64
 /* Merges the new half with the old, both sorted by pid. */
 static void merge(struct mote_process *process, unsigned int half, uint64_t now)
 {
-	struct mote_task *new = half_of(process, half), *new_end = new + process->n[half];
+	struct mote_task *fresh = half_of(process, half), *fresh_end = fresh + process->n[half];
 	struct mote_task *old = half_of(process, !half), *old_end = old + process->n[!half];
 
-	while (new < new_end || old < old_end) {
-		if (old == old_end || (new < new_end && new->pid < old->pid)) {
-			begin_task(new++, now);
-		} else if (new == new_end || old->pid < new->pid) {
+	while (fresh < fresh_end || old < old_end) {
+		if (old == old_end || (fresh < fresh_end && fresh->pid < old->pid)) {
+			begin_task(fresh++, now);
+		} else if (fresh == fresh_end || old->pid < fresh->pid) {
 			end_task(process, old++, now);
-		} else if (new->start == old->start) {
-			go_on(new++, old++, now);
+		} else if (fresh->start == old->start) {
+			go_on(fresh++, old++, now);
 		} else {
 			end_task(process, old++, now); /* the pid was given again */
-			begin_task(new++, now);
+			begin_task(fresh++, now);
 		}
 	}
 }
 
-static struct mote_task task_of_exit(const struct mote_event_exit *event)
+/* As the source's records have it: /proc has ticks. */
+static uint64_t start_of(const struct mote_process *process, const struct mote_event *event)
+{
+	return event->start - event->start % process->start_unit;
+}
+
+static struct mote_task task_of_exit(const struct mote_process *process,
+				     const struct mote_event_exit *event)
 {
 	return (struct mote_task){
 		.pid = event->event.pid,
-		.start = event->event.start,
+		.start = start_of(process, &event->event),
 		.counts = event->counts,
 		.prev_utime = event->prev_utime,
 		.prev_stime = event->prev_stime,
 	};
 }
 
-/* Whether an account may have been closed before its time in the last seconds. */
-static bool closed_early(struct mote_process *process)
+/* Whether an account was closed before the last words of its process can have come. */
+static bool closed_early(const struct mote_process *process)
 {
-	struct mote_fill fill;
+	uint64_t lost = mote_accounts_lost(process->accounts);
 
-	mote_accounts_fill(process->accounts, &fill);
-	if (fill.dropped != process->closed_early) {
-		process->closed_early = fill.dropped;
-		process->closed_at = process->sampled;
-	}
-	return process->closed_at && process->sampled - process->closed_at < CLOSED_MEMORY_NS;
+	return lost && process->sampled - lost < CLOSED_MEMORY_NS;
 }
 
 static void exited(struct mote_process *process, const struct mote_event_exit *event)
 {
-	struct mote_task task = task_of_exit(event), *zombie;
+	struct mote_task task = task_of_exit(process, event), *zombie;
 	struct mote_account *account;
 	bool final = event->event.kind == MOTE_EVENT_FINAL;
 
@@ -265,7 +276,11 @@ static void exited(struct mote_process *process, const struct mote_event_exit *e
 		return;
 	}
 	if (!account)
-		account = mote_accounts_open(process->accounts, task.pid, task.start);
+		account = mote_accounts_open(process->accounts, task.pid, task.start,
+					     process->sampled);
+	/* The split of CPU time goes on from what was counted, else each part's largest is kept. */
+	task.shown_utime = account->counters[PROCESS_UTIME];
+	task.shown_stime = account->counters[PROCESS_STIME];
 	settle(process, account, &task);
 	if (final)
 		mote_accounts_close(process->accounts, account);
@@ -292,8 +307,8 @@ static void executed(struct mote_process *process, const struct mote_event_exec 
 		     uint64_t now)
 {
 	/* The sample began after the event: it has this image, or a later one. */
-	mote_process_give_argv(process, event->event.pid, event->event.start, event->exec_id,
-			       event->argv, event->argv_len, now);
+	mote_process_give_argv(process, event->event.pid, start_of(process, &event->event),
+			       event->exec_id, event->argv, event->argv_len, now);
 }
 
 static void take_events(struct mote_process *process, uint64_t until, uint64_t now)
@@ -335,8 +350,9 @@ static void inherit(struct mote_process *process, struct mote_task *task)
 						  process->n[process->current], task->ppid);
 	struct mote_text_entry entry;
 
-	if (!process->events || process->events->fd >= 0 || !parent || parent->start > task->start ||
-	    parent->exec_id != task->exec_id || memcmp(parent->comm, task->comm, sizeof(task->comm)) != 0)
+	if (!process->events || process->events->fd >= 0 || !parent ||
+	    parent->start > task->start || parent->exec_id != task->exec_id ||
+	    memcmp(parent->comm, task->comm, sizeof(task->comm)) != 0)
 		return;
 	get_text(process, parent, &entry);
 	if (entry.has_argv || entry.has_exe)
@@ -475,8 +491,7 @@ static uint64_t present_of(const struct mote_process *process, const struct mote
 	return present & ~process->absent;
 }
 
-static void pack_row(const struct mote_process *process, struct mote_task *task,
-		     msgpack_packer *pk)
+static void pack_row(const struct mote_process *process, struct mote_task *task, msgpack_packer *pk)
 {
 	uint64_t present = present_of(process, task), counters[PROCESS__FIELDS] = { 0 };
 
