@@ -770,10 +770,10 @@ static void takes_no_memory_later(open_fn *open_engine)
 	for (int i = 0; i < 3; i++)
 		sample(&bed);
 	in_use = mallinfo2().uordblks;
-	getrusage(RUSAGE_SELF, &before);
+	getrusage(RUSAGE_THREAD, &before);
 	for (int i = 0; i < 50; i++)
 		sample(&bed);
-	getrusage(RUSAGE_SELF, &after);
+	getrusage(RUSAGE_THREAD, &after);
 	assert_int_equal(mallinfo2().uordblks, in_use);
 	assert_int_equal(after.ru_minflt, before.ru_minflt);
 	close_bed(&bed);
