@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "frame.h"
 #include "schema.h"
 #include "table.h"
 
@@ -20,6 +21,9 @@ struct mote_class {
 	uint32_t users[MOTE_STREAMS];
 	uint64_t last[MOTE_STREAMS]; /* time of the last update of the stream */
 	uint64_t sequence[MOTE_STREAMS];
+	uint32_t open; /* streams whose update is not encoded to its end yet */
+	struct mote_update update[MOTE_STREAMS];
+	struct mote_progress progress[MOTE_STREAMS];
 };
 
 struct mote_classes {

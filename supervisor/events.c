@@ -29,7 +29,7 @@ void mote_events_open_ring(struct mote_events *events, const struct mote_ringbuf
 			   const struct mote_event_ctl *ctl)
 {
 	*events = (struct mote_events){ .ring = *ring, .ctl = ctl, .fd = -1 };
-	events->seen = events->delivered = *ring->consumer;
+	events->seen = *ring->consumer;
 }
 
 /* The same pages twice in a row, as the kernel maps a ring buffer. */
@@ -113,14 +113,13 @@ const struct mote_event *mote_events_next(struct mote_events *events, uint64_t u
 	return event;
 }
 
-void mote_events_release(struct mote_events *events)
+void mote_events_release(struct mote_events *events, uint64_t position)
 {
 	uint64_t fill = mote_ringbuf_fill(&events->ring);
 
 	if (fill > events->ring.peak)
 		events->ring.peak = fill;
-	events->delivered = events->seen;
-	__atomic_store_n(events->ring.consumer, events->seen, __ATOMIC_RELEASE);
+	__atomic_store_n(events->ring.consumer, position, __ATOMIC_RELEASE);
 }
 
 uint64_t mote_events_dropped(const struct mote_events *events)
@@ -256,22 +255,40 @@ static void pack_event(const struct mote_events *events, const struct mote_event
 	pack_totals(pk, out, bpf && is_exit);
 }
 
-/* `since` does not count: an event is given once. The cursor is the position, 0 to begin with. */
+/* A keyframe (`since` 0) is empty. The cursor is the position. */
 static bool event_row(void *ctx, uint64_t since, uint64_t *cursor, msgpack_packer *pk)
 {
 	struct mote_events *events = ctx;
-	uint64_t position = *cursor ? *cursor : events->delivered;
-	uint32_t len;
+	uint64_t position = *cursor;
 	const struct mote_event *event;
+	uint32_t len;
 
 	if (since == 0 || position >= events->seen)
-		return false; /* a keyframe of events is empty */
+		return false;
 	event = record_at(events, &position, &len);
 	if (!event || position > events->seen)
 		return false;
 	*cursor = position;
 	pack_event(events, event, pk);
 	return true;
+}
+
+static uint64_t event_head(void *ctx)
+{
+	return ((const struct mote_events *)ctx)->seen;
+}
+
+static void event_trim(void *ctx, uint64_t cursor)
+{
+	mote_events_release(ctx, cursor);
+}
+
+/* Half of the buffer may be kept for those who read; the other half is the kernel's. */
+static bool event_patient(void *ctx)
+{
+	const struct mote_events *events = ctx;
+
+	return mote_ringbuf_fill(&events->ring) < events->ring.size / 2;
 }
 
 static bool no_ended(void *ctx, uint64_t since, uint64_t *cursor, msgpack_packer *pk)
@@ -295,4 +312,7 @@ const struct mote_source_ops mote_events_source = {
 	.totals = no_totals,
 	.forgot = never_forgot,
 	.epoch = NULL,
+	.head = event_head,
+	.trim = event_trim,
+	.patient = event_patient,
 };

@@ -19,9 +19,8 @@
 struct mote_events {
 	struct mote_ringbuf ring;
 	const struct mote_event_ctl *ctl; /* drops in the kernel; NULL: none are counted there */
-	uint64_t seen;       /* position up to which the process table has seen them */
-	uint64_t delivered;  /* and the event stream */
-	uint64_t overruns;   /* the connector's: datagrams were lost */
+	uint64_t seen;     /* position up to which the process table has seen them */
+	uint64_t overruns; /* the connector's: datagrams were lost */
 
 	/* The connector only. */
 	int fd;
@@ -40,13 +39,8 @@ void mote_events_close(struct mote_events *events);
 
 /* The next event not later than `until` that the process table has not seen; NULL: no more. */
 const struct mote_event *mote_events_next(struct mote_events *events, uint64_t until);
-/* Whether events were seen that the event stream has not had. */
-static inline bool mote_events_pending(const struct mote_events *events)
-{
-	return events->delivered != events->seen;
-}
-/* After the frames were made: lets the kernel have the room of what was seen. */
-void mote_events_release(struct mote_events *events);
+/* Lets the kernel have the room of what is before `position`. */
+void mote_events_release(struct mote_events *events, uint64_t position);
 
 uint64_t mote_events_dropped(const struct mote_events *events);
 void mote_events_fill(const struct mote_events *events, struct mote_fill *fill); /* bytes */

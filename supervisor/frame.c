@@ -193,15 +193,13 @@ uint32_t mote_frame_data(char *buf, uint32_t size, const struct mote_update *upd
 	if (!progress->in_ended) {
 		progress->in_ended = pack_all(&writer, &pk, ops->row, update, &progress->cursor,
 					      2 * EMPTY_ARRAY + TOTALS_MAX, true);
-		if (progress->in_ended)
-			progress->cursor = 0;
 	} else {
 		msgpack_pack_array(&pk, 0);
 	}
 	/* A keyframe lists what there is; nothing of before is left to end. */
 	*done = progress->in_ended;
 	if (progress->in_ended && !(update->flags & MOTE_FRAME_KEY))
-		*done = pack_all(&writer, &pk, ops->ended, update, &progress->cursor, TOTALS_MAX,
+		*done = pack_all(&writer, &pk, ops->ended, update, &progress->ended, TOTALS_MAX,
 				 empty);
 	else
 		msgpack_pack_array(&pk, 0);

@@ -33,8 +33,17 @@ struct mote_source_ops {
 	void (*totals)(void *ctx, msgpack_packer *pk);
 	/* Whether keys that ended after `since` were forgotten: only a keyframe will do. */
 	bool (*forgot)(void *ctx, uint64_t since);
-	/* Grows when cursors of before can no longer be used. */
+	/* Grows when cursors of before can no longer be used; NULL: they always can. */
 	uint64_t (*epoch)(void *ctx);
+	/*
+	 * A log, NULL for a table of rows: the cursor after its newest row. Its rows are given
+	 * once; a class goes on from where it was, and the log keeps them until all have.
+	 */
+	uint64_t (*head)(void *ctx);
+	/* What is before the cursor is not needed any more. */
+	void (*trim)(void *ctx, uint64_t cursor);
+	/* Whether a log can wait with what it has until somebody takes it. */
+	bool (*patient)(void *ctx);
 };
 
 struct mote_source {
@@ -54,7 +63,7 @@ struct mote_update {
 
 /* Where an update that takes several frames goes on. All zero to begin with. */
 struct mote_progress {
-	uint64_t cursor;
+	uint64_t cursor, ended; /* the source's, of rows and of ended keys */
 	uint64_t epoch;
 	bool begun;
 	bool in_ended; /* rows are done, ended keys follow */

@@ -393,6 +393,7 @@ static void tick(struct mote_loop *loop)
 	/* A chain that a newcomer hastened is the tick all the same, if that is due by now. */
 	bool on_schedule = loop->timed && (!loop->kicked || clock >= loop->time);
 	uint64_t now = loop->time, before = loop->last;
+	uint64_t seen = parts->events ? parts->events->seen : 0;
 	uint32_t sampled, at_once;
 
 	loop->armed = false;
@@ -408,8 +409,8 @@ static void tick(struct mote_loop *loop)
 	}
 	loop->sampled = now;
 	sampled = sample(loop, now);
-	/* Events go out when they are taken, whatever the interval: they are not kept. */
-	at_once = parts->events && mote_events_pending(parts->events) ? BIT(EVENT) : 0;
+	/* Events go out when they are taken, whatever the interval: they hold the buffer's room. */
+	at_once = parts->events && parts->events->seen != seen ? BIT(EVENT) : 0;
 	if (on_schedule) {
 		mote_server_encode(parts->server, before, loop->time, now, loop->kicked ? 0 : sampled,
 				   at_once, loop->gap);
@@ -420,8 +421,6 @@ static void tick(struct mote_loop *loop)
 		/* One that was kicked had what was due, not what is urgent: that comes at once. */
 		mote_server_encode(parts->server, now, now, now, loop->timed ? 0 : sampled, at_once, false);
 	}
-	if (parts->events && loop->with_tasks)
-		mote_events_release(parts->events);
 	if (parts->naming && loop->with_tasks && loop->streams & BIT(PROCESS))
 		mote_naming_ask(parts->naming);
 }

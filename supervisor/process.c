@@ -38,8 +38,9 @@ struct mote_process {
 	uint64_t sampled; /* its time */
 
 	struct ended *ended;
-	unsigned int ended_max, ended_n, ended_next;
-	uint64_t forgot, ended_total;
+	unsigned int ended_max, ended_n;
+	uint64_t forgot;      /* when the youngest key that was written over ended */
+	uint64_t ended_total; /* keys since start; the newest has number ended_total - 1 */
 	uint64_t totals[PROCESS__FIELDS];
 
 	struct mote_accounts *accounts;
@@ -166,14 +167,13 @@ static void raise_to_exit(struct mote_task *task, const struct mote_event_exit *
 
 static void remember_ended(struct mote_process *process, const struct mote_task *task, uint64_t now)
 {
-	struct ended *ended = &process->ended[process->ended_next];
+	struct ended *ended = &process->ended[process->ended_total % process->ended_max];
 
 	if (process->ended_n == process->ended_max)
 		process->forgot = ended->time;
 	else
 		process->ended_n++;
 	*ended = (struct ended){ .time = now, .start = task->start, .pid = task->pid };
-	process->ended_next = (process->ended_next + 1) % process->ended_max;
 	process->ended_total++;
 }
 
@@ -559,25 +559,40 @@ static bool process_row(void *ctx, uint64_t since, uint64_t *cursor, msgpack_pac
 	return false;
 }
 
+static const struct ended *ended_at(const struct mote_process *process, uint64_t number)
+{
+	return &process->ended[number % process->ended_max];
+}
+
+/* The number of the first key that ended after `since`. */
+static uint64_t first_ended(const struct mote_process *process, uint64_t since)
+{
+	uint64_t number = process->ended_total;
+
+	while (process->ended_total - number < process->ended_n &&
+	       ended_at(process, number - 1)->time > since)
+		number--;
+	return number;
+}
+
+/* The cursor is the number of the next key, counted from 1, so that it holds across samples. */
 static bool process_ended(void *ctx, uint64_t since, uint64_t *cursor, msgpack_packer *pk)
 {
 	const struct mote_process *process = ctx;
+	uint64_t oldest = process->ended_total - process->ended_n;
+	uint64_t number = *cursor ? *cursor - 1 : first_ended(process, since);
+	const struct ended *ended;
 
-	/* Newest first; all of one update have been there since it began. */
-	while (*cursor < process->ended_n) {
-		unsigned int back = (unsigned int)++*cursor;
-		const struct ended *ended =
-			&process->ended[(process->ended_next + process->ended_max - back) %
-					process->ended_max];
-
-		if (ended->time <= since)
-			return false;
-		msgpack_pack_array(pk, 2);
-		msgpack_pack_uint32(pk, ended->pid);
-		msgpack_pack_uint64(pk, ended->start / MOTE_NS_PER_TICK);
-		return true;
-	}
-	return false;
+	if (number < oldest)
+		number = oldest; /* forgot() tells that some are missing */
+	if (number >= process->ended_total)
+		return false;
+	ended = ended_at(process, number);
+	*cursor = number + 2;
+	msgpack_pack_array(pk, 2);
+	msgpack_pack_uint32(pk, ended->pid);
+	msgpack_pack_uint64(pk, ended->start / MOTE_NS_PER_TICK);
+	return true;
 }
 
 static void process_totals(void *ctx, msgpack_packer *pk)

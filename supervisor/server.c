@@ -313,25 +313,55 @@ static void want_keyframe(struct mote_server *server, struct mote_subscriber *su
 	server->urgent |= 1u << stream;
 }
 
-static int subscribe(struct mote_server *server, struct mote_subscriber *sub,
-		     const struct mote_request *request)
+/* A class that is new to a log begins with what comes. */
+static void join_log(struct mote_server *server, unsigned int c, unsigned int stream)
+{
+	const struct mote_source *source = &server->sources[stream];
+	struct mote_class *class = &server->classes.class[c];
+
+	if (source->ops && source->ops->head && class->users[stream] == 1)
+		class->progress[stream].cursor = source->ops->head(source->ctx);
+}
+
+/* All or nothing: joins the classes of all streams, or leaves those it had joined. */
+static int join_classes(struct mote_server *server, const struct mote_request *request,
+			int class[MOTE_STREAMS])
 {
 	for (unsigned int i = 0; i < MOTE_STREAMS; i++) {
 		uint32_t ms = request->interval_ms ? request->interval_ms
 						   : mote_options_interval(server->options, i);
-		int class;
 
+		class[i] = -1;
 		if (!(request->streams & 1u << i))
 			continue;
-		class = mote_classes_join(&server->classes, ms, i, server->now);
-		if (class < 0)
-			return class;
+		class[i] = mote_classes_join(&server->classes, ms, i, server->now);
+		if (class[i] >= 0) {
+			join_log(server, (unsigned int)class[i], i);
+			continue;
+		}
+		for (unsigned int j = 0; j < i; j++) {
+			if (class[j] >= 0)
+				mote_classes_leave(&server->classes, (unsigned int)class[j], j);
+		}
+		return class[i];
+	}
+	return 0;
+}
+
+static int subscribe(struct mote_server *server, struct mote_subscriber *sub,
+		     const struct mote_request *request)
+{
+	int class[MOTE_STREAMS], err = join_classes(server, request, class);
+
+	for (unsigned int i = 0; !err && i < MOTE_STREAMS; i++) {
+		if (class[i] < 0)
+			continue;
 		leave_class(server, sub, i);
-		sub->class_of[i] = (uint8_t) class;
+		sub->class_of[i] = (uint8_t)class[i];
 		sub->poll_wanted &= ~(1u << i);
 		want_keyframe(server, sub, i);
 	}
-	return 0;
+	return err;
 }
 
 static int obey(struct mote_server *server, struct mote_subscriber *sub,
@@ -542,36 +572,128 @@ static bool class_wanted(const struct mote_server *server, unsigned int class, u
 	return false;
 }
 
-static void encode_class(struct mote_server *server, unsigned int c, unsigned int stream, bool gap)
+/* Whether one more part would still leave what was encoded since the last flush in the arena. */
+static bool arena_has_room(const struct mote_server *server)
+{
+	return server->encoded + server->options->socket_frame <= server->options->socket_arena / 2;
+}
+
+/* An update that is still open when the next is due is not taken fast enough: its rest is lost. */
+static void close_update(struct mote_server *server, unsigned int c, unsigned int stream)
 {
 	struct mote_class *class = &server->classes.class[c];
 	const struct mote_source *source = &server->sources[stream];
-	struct mote_progress progress = { 0 };
-	struct mote_update update = {
+
+	lose_class(server, c, stream);
+	class->open &= ~(1u << stream);
+	if (source->ops->head)
+		class->progress[stream].cursor = source->ops->head(source->ctx);
+}
+
+static void open_update(struct mote_server *server, unsigned int c, unsigned int stream, bool gap)
+{
+	struct mote_class *class = &server->classes.class[c];
+	const struct mote_source *source = &server->sources[stream];
+	uint64_t since = class->last[stream];
+	uint64_t cursor = class->progress[stream].cursor;
+	bool log = source->ops && source->ops->head;
+
+	if (class->open & 1u << stream) {
+		if (log && source->ops->patient(source->ctx))
+			return; /* it goes on, and comes to what is new */
+		close_update(server, c, stream);
+		cursor = class->progress[stream].cursor;
+	}
+	class->last[stream] = server->now;
+	class->sequence[stream]++;
+	if (source->ops && source->ops->forgot(source->ctx, since)) {
+		lose_class(server, c, stream);
+		return;
+	}
+	class->update[stream] = (struct mote_update){
 		.stream = (enum mote_stream_id)stream,
 		.source = source,
-		.since = class->last[stream],
+		.since = since,
 		.time = server->now,
-		.sequence = ++class->sequence[stream],
+		.sequence = class->sequence[stream],
 		.interval_ms = class->interval_ms,
 		.flags = gap ? MOTE_FRAME_GAP : 0,
 	};
-	bool done = !source->ops;
+	class->progress[stream] = (struct mote_progress){ .cursor = log ? cursor : 0 };
+	if (source->ops)
+		class->open |= 1u << stream;
+}
 
-	if (!done && source->ops->forgot(source->ctx, update.since)) {
-		lose_class(server, c, stream);
-		done = true;
-	}
-	class->last[stream] = server->now;
-	while (!done && class_wanted(server, c, stream)) {
-		char *buf =
-			mote_arena_reserve(server->arena, (uint32_t)server->options->socket_frame);
-		uint32_t len = mote_frame_data(buf, (uint32_t)server->options->socket_frame,
-					       &update, &progress, &done);
+/*
+ * Whether one more frame of the class finds somebody who can take it. Who is blocked is not waited
+ * for, as long as others are not; alone, he has his queue.
+ */
+static bool class_has_room(const struct mote_server *server, unsigned int c, unsigned int stream)
+{
+	bool any = false, blocked_room = false;
 
-		queue_shared(server, mote_arena_commit(server->arena, len, (uint8_t)stream), c,
-			     stream);
+	for (unsigned int i = 0; i < server->nsubs; i++) {
+		const struct mote_subscriber *sub = &server->subs[i];
+		bool room = sub->count < MOTE_QUEUE_FRAMES - 1 &&
+			    sub->queued_bytes + sub->rest_len + server->options->socket_frame <=
+				    server->options->socket_queue;
+
+		if (!takes(sub, c, stream))
+			continue;
+		if (!sub->blocked && !room)
+			return false;
+		any |= !sub->blocked;
+		blocked_room |= sub->blocked && room;
 	}
+	return any || blocked_room;
+}
+
+static void encode_class(struct mote_server *server, unsigned int c, unsigned int stream)
+{
+	struct mote_class *class = &server->classes.class[c];
+	uint32_t size = (uint32_t)server->options->socket_frame;
+	bool done = !class_wanted(server, c, stream);
+
+	while (!done && class_has_room(server, c, stream) && arena_has_room(server)) {
+		char *buf = mote_arena_reserve(server->arena, size);
+		uint32_t len = mote_frame_data(buf, size, &class->update[stream],
+					       &class->progress[stream], &done);
+
+		queue_shared(server, mote_arena_commit(server->arena, len, (uint8_t)stream), c, stream);
+	}
+	if (done)
+		class->open &= ~(1u << stream);
+}
+
+/* What every class of a log has had need not be kept. */
+static void trim_logs(struct mote_server *server)
+{
+	for (unsigned int i = 0; i < MOTE_STREAMS; i++) {
+		const struct mote_source *source = &server->sources[i];
+		uint64_t cursor;
+
+		if (!source->ops || !source->ops->head)
+			continue;
+		cursor = source->ops->head(source->ctx);
+		for (unsigned int c = 0; c < MOTE_CLASSES; c++) {
+			const struct mote_class *class = &server->classes.class[c];
+
+			if (class->users[i] && class->progress[i].cursor < cursor)
+				cursor = class->progress[i].cursor;
+		}
+		source->ops->trim(source->ctx, cursor);
+	}
+}
+
+static void encode_open(struct mote_server *server)
+{
+	for (unsigned int c = 0; c < MOTE_CLASSES; c++) {
+		for (unsigned int i = 0; i < MOTE_STREAMS; i++) {
+			if (server->classes.class[c].open & 1u << i)
+				encode_class(server, c, i);
+		}
+	}
+	trim_logs(server);
 }
 
 /* The next part of a keyframe; false if it was lost at once, and is to begin again later. */
@@ -627,12 +749,6 @@ static void tell_dropped(struct mote_server *server, struct mote_subscriber *sub
 		  MOTE_STREAMS);
 }
 
-/* Whether one more part would still leave what was encoded since the last flush in the arena. */
-static bool arena_has_room(const struct mote_server *server)
-{
-	return server->encoded + server->options->socket_frame <= server->options->socket_arena / 2;
-}
-
 /* Keyframes as long as they fit half the queue, so that updates have room beside them. */
 static void encode_keys(struct mote_server *server, struct mote_subscriber *sub, uint32_t ready)
 {
@@ -662,7 +778,7 @@ void mote_server_encode(struct mote_server *server, uint64_t before, uint64_t ti
 
 		for (unsigned int i = 0; i < MOTE_STREAMS; i++) {
 			if (streams & 1u << i && class->users[i])
-				encode_class(server, c, i, gap);
+				open_update(server, c, i, gap);
 		}
 	}
 }
@@ -681,6 +797,12 @@ static void encode_all_keys(struct mote_server *server)
 			encode_keys(server, sub, ~server->urgent);
 	}
 	server->first = (server->first + 1) % server->nsubs;
+}
+
+static void encode_more(struct mote_server *server)
+{
+	encode_open(server);
+	encode_all_keys(server);
 	server->encoded = 0;
 }
 
@@ -701,8 +823,21 @@ static unsigned int send_all(struct mote_server *server)
 	return n;
 }
 
+static bool updates_open(const struct mote_server *server)
+{
+	for (unsigned int c = 0; c < MOTE_CLASSES; c++) {
+		for (unsigned int i = 0; i < MOTE_STREAMS; i++) {
+			if (server->classes.class[c].open & 1u << i && class_has_room(server, c, i))
+				return true;
+		}
+	}
+	return false;
+}
+
 bool mote_server_more(const struct mote_server *server)
 {
+	if (updates_open(server))
+		return true;
 	for (unsigned int i = 0; i < server->nsubs; i++) {
 		const struct mote_subscriber *sub = &server->subs[i];
 
@@ -719,12 +854,12 @@ unsigned int mote_server_flush(struct mote_server *server)
 {
 	unsigned int n;
 
-	encode_all_keys(server);
+	encode_more(server);
 	n = send_all(server);
 	if (n || !mote_server_more(server))
 		return n;
 	/* What was encoded fills the arena and is for those who are blocked: others go on. */
-	encode_all_keys(server);
+	encode_more(server);
 	return send_all(server);
 }
 
