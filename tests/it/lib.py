@@ -312,7 +312,7 @@ class Rows:
     def sums(self, name):
         """{counter: live rows and ended totals, summed}"""
         stream = next(s for s in self.streams.values() if s.name == name)
-        records = list(self.rows[name].values()) + [self.totals[name]] * (name in self.totals)
+        records = list(self.rows[name].values()) + ([self.totals[name]] if name in self.totals else [])
         return {stream.fields[i]: sum(r[i] or 0 for r in records) for i in stream.counters}
 
     def row(self, name, *key):

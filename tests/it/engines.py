@@ -1,0 +1,164 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""The two engines side by side: --engine uring and --engine sync give the same hello, streams,
+fields, types and keys, and values that are equal, or lie between what the other engine gave just
+before and just after. Events are the same. A value counts as wrong if it is so in three rounds."""
+import collections
+import subprocess
+import time
+
+from lib import DATA, Moted, Rows, check, run, skip, spawn
+
+ROUNDS = 3
+# Split by each moted for itself, never falling, from when it first saw the process: compared as a sum.
+SPLIT = {"utime": "stime", "stime": "utime"}
+
+
+def poll(client):
+    """{stream: {key: row}} of now."""
+    rows, wanted = Rows(client), set(client.ids) - {"event"}
+    client.send(f"poll {','.join(wanted)}")
+    partial = set(wanted)
+    while partial:
+        frame = client.wait(lambda f: f.type == DATA, 10)
+        rows.take(frame)
+        if frame.name not in rows.partial:
+            partial.discard(frame.name)
+    return rows.rows
+
+
+def same_hello(a, b):
+    for key in sorted(set(a) | set(b)):
+        x, y = a.get(key), b.get(key)
+        if key == "engine":
+            check("hello: each names its engine", (x, y) == ("sync", "uring"), (x, y))
+        elif key == "tiers":
+            x, y = ([t for t in tiers if t[0] != "engine"] for tiers in (x, y))
+            check("hello: tiers are equal but for the engine's", x == y and x, (x, y))
+        elif key == "realtime_offset":
+            check("hello: the wall clock is the same within 50 ms", abs(x - y) < 50e6, (x, y))
+        else:
+            check(f"hello: {key} is equal", x == y, (x, y))
+
+
+class Comparison:
+    def __init__(self, streams):
+        self.streams = {s.name: s for s in streams.values()}
+        self.wrong = collections.Counter()
+        self.example = {}
+        self.compared = collections.Counter()
+        self.between = collections.Counter()
+
+    def fault(self, what, note):
+        self.wrong[what] += 1
+        self.example[what] = note
+
+    def take(self, before, other, after):
+        for name, stream in self.streams.items():
+            if name == "event":
+                continue
+            both = set(before[name]) & set(after[name])
+            for key in both - set(other[name]):
+                self.fault((name, "missing"), key)
+            if name != "process":
+                for key in set(other[name]) - set(before[name]) - set(after[name]):
+                    self.fault((name, "unknown"), key)
+            seen = set()
+            for key in both & set(other[name]):
+                self.row(stream, *(side[name][key] for side in (before, other, after)), seen)
+            for what, note in seen:
+                self.fault(what, note)
+
+    def row(self, stream, a, b, c, seen):
+        for i, field in enumerate(stream.fields):
+            x, y, z = a[i], b[i], c[i]
+            what = stream.name, field
+            if field in SPLIT and stream.name == "process":
+                j = stream.fields.index(SPLIT[field])
+                x, y, z = (None if r[i] is None else r[i] + r[j] for r in (a, b, c))
+            if (x is None) == (z is None) != (y is None):
+                seen.add(((*what, "nil"), f"{x} {y} {z}"))
+            elif None in (x, y, z):
+                continue
+            elif isinstance(x, (int, float)) != isinstance(y, (int, float)):
+                seen.add(((*what, "type"), f"{x} {y} {z}"))
+            elif stream.name not in ("self", "table"):
+                self.value(stream, field, x, y, z, seen)
+
+    def value(self, stream, field, x, y, z, seen):
+        """self and table are each moted's own; the rest is of one machine."""
+        kind = stream.kinds[field]
+        self.compared[stream.name] += 1
+        if kind == "counter":
+            self.between[stream.name] += x < z
+            if not x <= y <= z:
+                seen.add(((stream.name, field, "counter"), f"{x} {y} {z}"))
+        elif x == z != y and kind in ("info", "key"):
+            seen.add(((stream.name, field, kind), f"{x} {y} {z}"))
+        elif x == z != y and isinstance(x, (int, float)) and (abs(y - x) > 0.5 * max(abs(x), abs(y), 100)):
+            # A gauge may move and come back, but not far.
+            seen.add(((stream.name, field, kind), f"{x} {y} {z}"))
+
+
+def events(client, pids, seconds):
+    """What is told of these processes: {(type, pid, start, exit code)}, except `final`."""
+    found = set()
+    for frame in client.frames(seconds):
+        if frame.name == "event":
+            for row in frame.rows:
+                event = client.streams[frame.stream].dict(row)
+                if event["pid"] in pids and event["type"] != "final":
+                    found.add((event["type"], event["pid"], event["start"], event["exit_code"]))
+    return found
+
+
+def same_events(sides):
+    clients = [side.client("subscribe event interval=100ms") for side in sides]
+    for client in clients:
+        client.wait(lambda f: f.type == DATA)
+    pids = set()
+    for i in range(40):
+        child = subprocess.Popen(["sh", "-c", f"exit {i}"])
+        child.wait()
+        pids.add(child.pid)
+    a, b = (events(client, pids, 1) for client in clients)
+    check("events of 40 processes are equal", a == b and len(a) >= 80, (sorted(a - b, key=str), sorted(b - a, key=str), len(a)))
+
+
+def main():
+    sync = Moted("--engine", "sync")
+    try:
+        ring = Moted("--engine", "uring")
+    except RuntimeError as error:
+        if "io_uring is refused" not in str(error):
+            raise
+        skip("two engines", "io_uring is refused here")
+        return
+    a, b = sync.client(), ring.client()
+    same_hello(a.hello, b.hello)
+    idle = [spawn("sleep", "100") for _ in range(20)]
+    busy = spawn("sh", "-c", "while :; do cat /proc/self/stat >/dev/null; done")
+    poll(a), poll(b)
+    time.sleep(1.5)  # command lines are read after the first sample
+    comparison = Comparison(a.streams)
+    for _ in range(ROUNDS):
+        comparison.take(poll(a), poll(b), poll(a))
+        time.sleep(0.3)
+    busy.kill()
+    always = {what: comparison.example[what] for what, n in comparison.wrong.items() if n >= ROUNDS}
+    now_and_then = {what: n for what, n in comparison.wrong.items() if n < ROUNDS}
+    print(f"# values compared: {dict(comparison.compared)}; counters that moved: {dict(comparison.between)}")
+    print(f"# wrong in one round only: {now_and_then}" if now_and_then else "# none wrong in one round")
+    check("values agree", not always, always)
+    few = {s: comparison.compared[s] for s in a.ids if s not in ("event", "self", "table") and comparison.compared[s] < 3}
+    check("every stream of the machine was compared", not few, few)
+    check("1,000 values of processes were compared", comparison.compared["process"] >= 1000, comparison.compared)
+    check("counters moved meanwhile", sum(comparison.between.values()) >= 20, comparison.between)
+    same_events((sync, ring))
+    for child in idle:
+        child.kill()
+    for moted in sync, ring:
+        check("moted ends with 0", moted.stop() == 0, moted.log())
+
+
+run(main)
