@@ -16,6 +16,9 @@
 #include <string.h>
 
 /* Older headers lack what the kernel may have. */
+#ifndef IORING_FEAT_LINKED_FILE
+#	define IORING_FEAT_LINKED_FILE (1U << 12)
+#endif
 #ifndef IORING_SETUP_SINGLE_ISSUER
 #	define IORING_SETUP_SINGLE_ISSUER (1U << 12)
 #endif
@@ -158,13 +161,16 @@ static int ring_setup(struct io_uring *ring, unsigned int entries, bool *defer)
 static bool ring_has_direct(struct io_uring *ring)
 {
 	struct io_uring_cqe *cqe;
+	struct io_uring_sqe *open, *sqe, *close;
 	char buf[16];
 	int read = -EBADF;
 
-	struct io_uring_sqe *open = io_uring_get_sqe(ring);
-	struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
-	struct io_uring_sqe *close = io_uring_get_sqe(ring);
-
+	/* Without it an old kernel may take the close of slot 0 for that of descriptor 0. */
+	if (!(ring->features & IORING_FEAT_LINKED_FILE))
+		return false;
+	open = io_uring_get_sqe(ring);
+	sqe = io_uring_get_sqe(ring);
+	close = io_uring_get_sqe(ring);
 	io_uring_prep_openat_direct(open, AT_FDCWD, "/proc/self/stat", O_RDONLY, 0, 0);
 	open->flags |= IOSQE_IO_HARDLINK;
 	io_uring_prep_read(sqe, 0, buf, sizeof(buf), 0);
