@@ -35,8 +35,8 @@ struct piece {
 	struct mote_bpf *bpf;
 	struct bpf_link *links[LINKS_MAX];
 	unsigned int nlinks;
-	void *map[2];
-	size_t map_len[2];
+	void *map[3]; /* the third: .bss */
+	size_t map_len[3];
 };
 
 struct mote_probes {
@@ -63,7 +63,7 @@ static void piece_close(struct piece *p)
 {
 	for (unsigned int i = 0; i < p->nlinks; i++)
 		bpf_link__destroy(p->links[i]);
-	for (unsigned int i = 0; i < 2; i++) {
+	for (unsigned int i = 0; i < 3; i++) {
 		if (p->map[i])
 			munmap(p->map[i], p->map_len[i]);
 	}
@@ -93,19 +93,41 @@ static int piece_map(struct piece *p, unsigned int i, int fd, int prot, off_t at
 	return 0;
 }
 
+static size_t whole_pages(size_t len)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+
+	return (len + page - 1) & ~(page - 1);
+}
+
+static int bss_map(struct piece *p)
+{
+	return piece_map(p, 2, bpf_map__fd(p->bpf->maps.bss), PROT_READ | PROT_WRITE, 0,
+			 whole_pages(sizeof(*p->bpf->bss)));
+}
+
+/* Where a variable of the skeleton's .bss is in our own mapping of it. */
+static void *in_bss(const struct piece *p, const void *variable)
+{
+	return (char *)p->map[2] + ((const char *)variable - (const char *)p->bpf->bss);
+}
+
+/*
+ * The kernel keeps what is linked and what is mapped. libbpf's own half a megabyte, and the
+ * descriptors of programs and maps, are not needed again.
+ */
+static void piece_settle(struct piece *p)
+{
+	mote_bpf__destroy(p->bpf);
+	p->bpf = NULL;
+}
+
 static int keep_link(struct piece *p, struct bpf_link *link)
 {
 	if (!link)
 		return -errno;
 	p->links[p->nlinks++] = link;
 	return 0;
-}
-
-static size_t whole_pages(size_t len)
-{
-	size_t page = sysconf(_SC_PAGESIZE);
-
-	return (len + page - 1) & ~(page - 1);
 }
 
 static int tasks_load(struct piece *p, const struct mote_probes_config *cfg, bool probe_read)
@@ -170,9 +192,10 @@ static int tasks_map(struct piece *p, const struct mote_probes_config *cfg)
 	int err = piece_map(p, 0, bpf_map__fd(p->bpf->maps.task_recs), PROT_READ | PROT_WRITE, 0,
 			    tasks);
 
-	return err ? err
-		   : piece_map(p, 1, bpf_map__fd(p->bpf->maps.thread_recs), PROT_READ | PROT_WRITE,
-			       0, threads);
+	if (!err)
+		err = piece_map(p, 1, bpf_map__fd(p->bpf->maps.thread_recs), PROT_READ | PROT_WRITE, 0,
+				threads);
+	return err ? err : bss_map(p);
 }
 
 static int tasks_try(struct mote_probes *probes, const struct mote_probes_config *cfg,
@@ -203,15 +226,16 @@ static int tasks_try(struct mote_probes *probes, const struct mote_probes_config
 		.dirfd = dirfd,
 		.tasks = "tasks",
 		.idents = probe_read ? "idents" : NULL,
-		.ctl = &p->bpf->bss->task_ctl,
+		.ctl = in_bss(p, &p->bpf->bss->task_ctl),
 		.half = { p->map[0], (struct mote_task *)p->map[0] + cfg->processes },
 		.threads = p->map[1],
-		.want = &p->bpf->bss->ident_want,
-		.ident = p->bpf->bss->ident_recs,
+		.want = in_bss(p, &p->bpf->bss->ident_want),
+		.ident = in_bss(p, p->bpf->bss->ident_recs),
 		.processes = cfg->processes,
 		.nthreads = cfg->threads,
 		.probe_read = probe_read,
 	};
+	piece_settle(p);
 	return 0;
 out:
 	if (dirfd >= 0)
@@ -362,6 +386,8 @@ static int events_map(struct piece *p, struct mote_ringbuf *ring, size_t size)
 
 	if (!err)
 		err = piece_map(p, 1, fd, PROT_READ, page, page + 2 * size);
+	if (!err)
+		err = bss_map(p);
 	if (err)
 		return err;
 	*ring = (struct mote_ringbuf){
@@ -392,9 +418,10 @@ static int events_try(struct mote_probes *probes, const struct mote_probes_confi
 	err = events_attach(p, cfg, way, v);
 	if (err)
 		goto out;
-	probes->lifecycle.ctl = &p->bpf->bss->event_ctl;
+	probes->lifecycle.ctl = in_bss(p, &p->bpf->bss->event_ctl);
 	probes->lifecycle.tp_btf = way->tp_btf;
 	probes->lifecycle.final = way->final;
+	piece_settle(p);
 	return 0;
 out:
 	piece_close(p);
