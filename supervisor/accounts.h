@@ -11,6 +11,10 @@
 #include "schema.h"
 #include "table.h"
 
+/* The fields of the process stream among which its counters are. */
+#define MOTE_COUNTER_FIRST PROCESS_UTIME
+#define MOTE_COUNTERS      (PROCESS_RUN_DELAY - PROCESS_UTIME + 1)
+
 struct mote_accounts;
 
 struct mote_account {
@@ -19,7 +23,7 @@ struct mote_account {
 	uint32_t next;                      /* of the same hash, or of the free ones */
 	uint32_t older, newer;              /* in the order of opening */
 	uint64_t opened;                    /* when, ns */
-	uint64_t counters[PROCESS__FIELDS]; /* those of kind COUNTER */
+	uint64_t counters[MOTE_COUNTERS]; /* of field MOTE_COUNTER_FIRST and up */
 };
 
 struct mote_accounts *mote_accounts_new(unsigned int max);

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define NS_PER_MS 1000000ull
-#define POLL_NS   (1000 * NS_PER_MS)  /* how often `asked` is looked at */
+#define POLL_NS   (5000 * NS_PER_MS)  /* how often `asked` is looked at */
 #define LOOK_NS   (10000 * NS_PER_MS) /* how often all devices are */
 /*
  * 200 devices and no hardware, so that each is tried with each, take 0.2 s: a look may cost 1 % of

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Which network devices are leaves, that is, count towards the host's total: sysfs says so, and
- * looking takes system calls, so a thread does it every 10 s, and within a second when the loop
+ * looking takes system calls, so a thread does it every 10 s, and within five seconds when the loop
  * asks for a device that the thread has not seen (later, where a look takes more than 10 ms: it may
  * cost 1 % of a CPU). The rule, B10 of the field cases:
  *

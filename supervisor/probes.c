@@ -469,6 +469,18 @@ static void refuse(struct mote_tiers *tiers, const char *reason)
 		mote_tiers_add(tiers, names[i], "none", "%s", reason);
 }
 
+/* The object file that is part of this program was read and is not read again. */
+static void forget_image(void)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from, to;
+	size_t size;
+
+	from = (uintptr_t)mote_bpf__elf_bytes(&size);
+	to = (from + size) & ~(page - 1);
+	from = (from + page - 1) & ~(page - 1);
+	madvise((void *)from, to - from, MADV_DONTNEED);
+}
+
 int mote_probes_open(const struct mote_probes_config *cfg, struct mote_tiers *tiers,
 		     struct mote_probes **out)
 {
@@ -485,6 +497,7 @@ int mote_probes_open(const struct mote_probes_config *cfg, struct mote_tiers *ti
 		tasks_open(probes, cfg, tiers);
 	if (cfg->events <= MOTE_EVENTS_TP_BTF)
 		events_open(probes, cfg, tiers);
+	forget_image();
 	return 0;
 }
 

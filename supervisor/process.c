@@ -41,7 +41,7 @@ struct mote_process {
 	unsigned int ended_max, ended_n;
 	uint64_t forgot;      /* when the youngest key that was written over ended */
 	uint64_t ended_total; /* keys since start; the newest has number ended_total - 1 */
-	uint64_t totals[PROCESS__FIELDS];
+	uint64_t totals[MOTE_COUNTERS];
 
 	struct mote_accounts *accounts;
 	uint64_t unaccounted; /* final words of processes whose account may have lacked room */
@@ -100,7 +100,7 @@ static struct mote_task *find(struct mote_process *process, unsigned int half, u
 }
 
 /* The counters of a task in the schema's terms; CPU time as it is shown. */
-static void counters_of(struct mote_task *task, uint64_t out[PROCESS__FIELDS])
+static void counters_of(struct mote_task *task, uint64_t out[MOTE_COUNTERS])
 {
 	const struct mote_thread_counts *counts = &task->counts;
 
@@ -112,33 +112,33 @@ static void counters_of(struct mote_task *task, uint64_t out[PROCESS__FIELDS])
 		if (task->shown_stime < task->prev_stime)
 			task->shown_stime = task->prev_stime;
 	}
-	out[PROCESS_UTIME] = task->shown_utime;
-	out[PROCESS_STIME] = task->shown_stime;
-	out[PROCESS_CUTIME] = task->cutime;
-	out[PROCESS_CSTIME] = task->cstime;
-	out[PROCESS_MINFLT] = counts->minflt;
-	out[PROCESS_MAJFLT] = counts->majflt;
-	out[PROCESS_RCHAR] = counts->rchar;
-	out[PROCESS_WCHAR] = counts->wchar;
-	out[PROCESS_SYSCR] = counts->syscr;
-	out[PROCESS_SYSCW] = counts->syscw;
-	out[PROCESS_READ_BYTES] = counts->read_bytes;
-	out[PROCESS_WRITE_BYTES] = counts->write_bytes;
-	out[PROCESS_CANCELLED_WRITE_BYTES] = counts->cancelled_write_bytes;
-	out[PROCESS_NVCSW] = counts->nvcsw;
-	out[PROCESS_NIVCSW] = counts->nivcsw;
-	out[PROCESS_RUN_TIME] = counts->run_time;
-	out[PROCESS_RUN_DELAY] = counts->run_delay;
+	out[PROCESS_UTIME - MOTE_COUNTER_FIRST] = task->shown_utime;
+	out[PROCESS_STIME - MOTE_COUNTER_FIRST] = task->shown_stime;
+	out[PROCESS_CUTIME - MOTE_COUNTER_FIRST] = task->cutime;
+	out[PROCESS_CSTIME - MOTE_COUNTER_FIRST] = task->cstime;
+	out[PROCESS_MINFLT - MOTE_COUNTER_FIRST] = counts->minflt;
+	out[PROCESS_MAJFLT - MOTE_COUNTER_FIRST] = counts->majflt;
+	out[PROCESS_RCHAR - MOTE_COUNTER_FIRST] = counts->rchar;
+	out[PROCESS_WCHAR - MOTE_COUNTER_FIRST] = counts->wchar;
+	out[PROCESS_SYSCR - MOTE_COUNTER_FIRST] = counts->syscr;
+	out[PROCESS_SYSCW - MOTE_COUNTER_FIRST] = counts->syscw;
+	out[PROCESS_READ_BYTES - MOTE_COUNTER_FIRST] = counts->read_bytes;
+	out[PROCESS_WRITE_BYTES - MOTE_COUNTER_FIRST] = counts->write_bytes;
+	out[PROCESS_CANCELLED_WRITE_BYTES - MOTE_COUNTER_FIRST] = counts->cancelled_write_bytes;
+	out[PROCESS_NVCSW - MOTE_COUNTER_FIRST] = counts->nvcsw;
+	out[PROCESS_NIVCSW - MOTE_COUNTER_FIRST] = counts->nivcsw;
+	out[PROCESS_RUN_TIME - MOTE_COUNTER_FIRST] = counts->run_time;
+	out[PROCESS_RUN_DELAY - MOTE_COUNTER_FIRST] = counts->run_delay;
 }
 
 /* Brings an account up to what is known of its process now, and the totals with it. */
 static void settle(struct mote_process *process, struct mote_account *account,
 		   struct mote_task *task)
 {
-	uint64_t counters[PROCESS__FIELDS] = { 0 };
+	uint64_t counters[MOTE_COUNTERS] = { 0 };
 
 	counters_of(task, counters);
-	for (unsigned int i = 0; i < PROCESS__FIELDS; i++) {
+	for (unsigned int i = 0; i < MOTE_COUNTERS; i++) {
 		if (counters[i] <= account->counters[i])
 			continue;
 		process->totals[i] += counters[i] - account->counters[i];
@@ -279,8 +279,8 @@ static void exited(struct mote_process *process, const struct mote_event_exit *e
 		account = mote_accounts_open(process->accounts, task.pid, task.start,
 					     process->sampled);
 	/* The split of CPU time goes on from what was counted, else each part's largest is kept. */
-	task.shown_utime = account->counters[PROCESS_UTIME];
-	task.shown_stime = account->counters[PROCESS_STIME];
+	task.shown_utime = account->counters[PROCESS_UTIME - MOTE_COUNTER_FIRST];
+	task.shown_stime = account->counters[PROCESS_STIME - MOTE_COUNTER_FIRST];
 	settle(process, account, &task);
 	if (final)
 		mote_accounts_close(process->accounts, account);
@@ -493,7 +493,7 @@ static uint64_t present_of(const struct mote_process *process, const struct mote
 
 static void pack_row(const struct mote_process *process, struct mote_task *task, msgpack_packer *pk)
 {
-	uint64_t present = present_of(process, task), counters[PROCESS__FIELDS] = { 0 };
+	uint64_t present = present_of(process, task), counters[MOTE_COUNTERS] = { 0 };
 
 	_Static_assert(PROCESS__FIELDS == 37 && PROCESS_UTIME == 11 && PROCESS_RCHAR == 20 &&
 			       PROCESS_FDS == 31 && PROCESS_EXE == 36,
@@ -512,12 +512,12 @@ static void pack_row(const struct mote_process *process, struct mote_task *task,
 	pack_signed(pk, present, PROCESS_PRIORITY, task->priority);
 	pack_value(pk, present, PROCESS_THREADS, task->threads);
 	for (unsigned int i = PROCESS_UTIME; i <= PROCESS_MAJFLT; i++)
-		pack_value(pk, present, i, counters[i]);
+		pack_value(pk, present, i, counters[i - MOTE_COUNTER_FIRST]);
 	pack_value(pk, present, PROCESS_VSIZE, task->vsize);
 	pack_value(pk, present, PROCESS_RSS, task->rss);
 	pack_value(pk, present, PROCESS_SHARED, task->shared);
 	for (unsigned int i = PROCESS_RCHAR; i <= PROCESS_RUN_DELAY; i++)
-		pack_value(pk, present, i, counters[i]);
+		pack_value(pk, present, i, counters[i - MOTE_COUNTER_FIRST]);
 	pack_value(pk, present, PROCESS_FDS, task->fds);
 	pack_value(pk, present, PROCESS_CGROUP_ID, task->cgroup_id);
 	pack_signed(pk, present, PROCESS_OOM_SCORE_ADJ, task->oom_score_adj);
@@ -603,7 +603,7 @@ static void process_totals(void *ctx, msgpack_packer *pk)
 	msgpack_pack_array(pk, PROCESS__FIELDS);
 	for (unsigned int i = 0; i < PROCESS__FIELDS; i++) {
 		if (stream->fields[i].kind == MOTE_COUNTER && !(process->absent >> i & 1))
-			msgpack_pack_uint64(pk, process->totals[i]);
+			msgpack_pack_uint64(pk, process->totals[i - MOTE_COUNTER_FIRST]);
 		else
 			msgpack_pack_nil(pk);
 	}

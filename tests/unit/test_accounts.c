@@ -99,7 +99,7 @@ static void test_random(void **state)
 				drops++;
 			}
 			account = mote_accounts_open(accounts, pid, i, 1);
-			for (unsigned int k = 0; k < PROCESS__FIELDS; k++)
+			for (unsigned int k = 0; k < MOTE_COUNTERS; k++)
 				assert_int_equal(account->counters[k], 0);
 			account->counters[0] = i;
 			live[n++] = (struct model){ pid, i, i };
