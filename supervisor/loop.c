@@ -194,7 +194,7 @@ static void push_chain(struct mote_loop *loop, bool timed, uint32_t streams, uin
 		push_timer(loop);
 		n++;
 	}
-	if (loop->with_tasks)
+	if (loop->with_tasks && !parts->tasks->apart)
 		n += push_tasks(loop);
 	if (parts->host)
 		n += mote_host_push(parts->host, parts->engine, streams);
@@ -287,25 +287,6 @@ static uint32_t available(const struct mote_loop *loop)
 	if (loop->parts.tasks)
 		streams |= BIT(PROCESS) | BIT(EVENT);
 	return streams;
-}
-
-static void tick(struct mote_loop *loop);
-
-static void arm(struct mote_loop *loop)
-{
-	uint64_t now = clock_ns(CLOCK_MONOTONIC), next;
-	uint32_t urgent = mote_server_urgent(loop->parts.server);
-
-	/* Not before a tick that is due: who polls without a pause would keep it off for ever. */
-	if (urgent && !missed_tick(loop, now)) {
-		loop->kicked = true;
-		push_chain(loop, false, urgent, now);
-		if (loop->outstanding)
-			return;
-		tick(loop); /* streams that this host does not have need no reads */
-	}
-	next = schedule(loop, now);
-	push_chain(loop, true, mote_server_due(loop->parts.server, loop->last, next), next);
 }
 
 /* Somebody waits: do not let him wait for the timer. */
@@ -431,11 +412,30 @@ static void chain_complete(struct mote_loop *loop)
 	if (loop->with_tasks) {
 		loop->outstanding = push_tasks(loop);
 		if (loop->outstanding) {
-			mote_engine_end_chain(loop->parts.engine);
+			if (!loop->parts.tasks->apart)
+				mote_engine_end_chain(loop->parts.engine);
 			return;
 		}
 	}
 	tick(loop);
+}
+
+static void arm(struct mote_loop *loop)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC), next;
+	uint32_t urgent = mote_server_urgent(loop->parts.server);
+
+	/* Not before a tick that is due: who polls without a pause would keep it off for ever. */
+	if (urgent && !missed_tick(loop, now)) {
+		loop->kicked = true;
+		push_chain(loop, false, urgent, now);
+		if (!loop->outstanding)
+			chain_complete(loop); /* streams that this host does not have need no reads */
+		if (loop->armed)
+			return;
+	}
+	next = schedule(loop, now);
+	push_chain(loop, true, mote_server_due(loop->parts.server, loop->last, next), next);
 }
 
 static void file_completed(struct mote_loop *loop, const struct mote_cqe *cqe)

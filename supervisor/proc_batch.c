@@ -31,7 +31,7 @@ static struct mote_proc_step *add(struct mote_proc_batch *batch, struct mote_sqe
 
 	step->op = sqe->op = op;
 	sqe->tag = mote_tag(MOTE_TAG_FILE, batch->index, batch->n++);
-	sqe->flags = MOTE_SQE_LINK | MOTE_SQE_ASYNC;
+	sqe->flags = MOTE_SQE_ASYNC;
 	return step;
 }
 

@@ -495,6 +495,7 @@ int mote_tasks_proc_open(const struct mote_options *options, bool direct, bool h
 	memset(t, 0xff, sizeof(*t));
 	memset(t, 0, offsetof(struct tasks_proc, batch));
 	t->base.ops = &tasks_ops;
+	t->base.apart = true;
 	t->batch.proc = -1;
 	t->page_size = (unsigned int)sysconf(_SC_PAGESIZE);
 	err = prepare(t, options);
