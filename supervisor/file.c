@@ -16,7 +16,8 @@
 #include "tag.h"
 
 #define PAGE   4096u
-#define STRIDE (2 * PAGE) /* a page, or a single record that is longer */
+#define STRIDE (2 * PAGE)        /* a page, or a single record that is longer */
+#define NEAR   (PAGE - PAGE / 8) /* close to a page it may be two tomorrow */
 
 enum step { STEP_OPEN = 1000, STEP_CLOSE, STEP_NEXT };
 
@@ -42,8 +43,7 @@ static bool one_read_does(int fd, uint32_t total)
 	ssize_t n = buf ? pread(fd, buf, 2 * total + PAGE, 0) : -1;
 
 	free(buf);
-	/* Close to a page it may be two tomorrow. */
-	return n >= (ssize_t)total && (total < PAGE - PAGE / 8 || n > PAGE);
+	return n >= (ssize_t)total && (total < NEAR || n > PAGE);
 }
 
 static int allocate(struct mote_file *file)
@@ -62,7 +62,9 @@ int mote_file_open(struct mote_file *file, const char *path, int slot, bool dire
 	unsigned int calls;
 	int err;
 
-	*file = (struct mote_file){ .path = path, .dirfd = AT_FDCWD, .slot = slot, .direct = direct };
+	*file = (struct mote_file){
+		.path = path, .dirfd = AT_FDCWD, .slot = slot, .direct = direct
+	};
 	file->fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (file->fd < 0)
 		return -errno;
@@ -80,6 +82,7 @@ int mote_file_open(struct mote_file *file, const char *path, int slot, bool dire
 		close(file->fd);
 		file->fd = direct ? -1 : open(path, O_RDONLY | O_CLOEXEC);
 	} else {
+		lseek(file->fd, 0, SEEK_SET); /* for outgrow() */
 		file->stride = (2 * total + PAGE) & ~(PAGE - 1);
 		file->reads = 1;
 	}
@@ -87,6 +90,30 @@ int mote_file_open(struct mote_file *file, const char *path, int slot, bool dire
 	if (err)
 		mote_file_close(file);
 	return err;
+}
+
+int mote_file_reserve(struct mote_file *file, uint32_t bytes)
+{
+	unsigned int reads = bytes / NEAR + 2;
+	uint32_t size;
+	char *buf;
+
+	if (reads > MOTE_FILE_READS_MAX)
+		reads = MOTE_FILE_READS_MAX;
+	size = reads * (file->reopen ? file->stride : PAGE);
+	if (!file->buf || size <= file->size)
+		return 0;
+	buf = realloc(file->buf, size);
+	if (!buf)
+		return -ENOMEM;
+	memset(buf, 0, size);
+	file->buf = buf;
+	file->size = size;
+	if (file->reopen)
+		file->reads = reads;
+	else
+		file->spare = reads;
+	return 0;
 }
 
 int mote_file_open_iterator(struct mote_file *file, int dirfd, const char *name, int slot,
@@ -166,10 +193,22 @@ static void push_close(struct mote_file *file, struct mote_engine *engine, uint3
 	mote_engine_push(engine, &sqe);
 }
 
+/* From one read to several. The descriptor's own offset is still 0: it is as good as new. */
+static void outgrow(struct mote_file *file)
+{
+	file->grown = false;
+	file->reopen = true;
+	file->reads = file->spare;
+	file->stride = PAGE;
+}
+
 unsigned int mote_file_push(struct mote_file *file, struct mote_engine *engine, uint32_t index)
 {
-	unsigned int n = mote_file_ops(file);
+	unsigned int n;
 
+	if (file->grown)
+		outgrow(file);
+	n = mote_file_ops(file);
 	file->error = 0;
 	file->cut = false;
 	if (!n)
@@ -218,8 +257,13 @@ struct mote_text mote_file_text(struct mote_file *file)
 		memmove(file->buf + len, file->buf + i * file->stride, (size_t)res);
 		len += (uint32_t)res;
 		/* The last read should have found the end. */
-		file->cut = i + 1 == file->reads && (file->reads > 1 || (uint32_t)res == file->size);
+		file->cut =
+			i + 1 == file->reads && (file->reads > 1 || (uint32_t)res == file->stride);
 	}
+	file->grown = file->spare && !file->reopen && len > NEAR && len <= PAGE;
+	file->cut |= file->grown;
+	if (file->cut && len && file->buf[len - 1] == '\n')
+		len--;
 	file->len = file->error ? 0 : len;
 	if (len > file->peak)
 		file->peak = len;

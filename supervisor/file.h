@@ -22,12 +22,14 @@ struct mote_file {
 	int slot;  /* of a direct descriptor, where the file is opened anew each time */
 	bool reopen, direct;
 	unsigned int reads; /* operations a sample */
+	unsigned int spare; /* reads that the buffer has room for once the text outgrows a page */
+	bool grown;         /* it has: the next sample opens it anew */
 	char *buf;
 	uint32_t size, stride; /* `stride` bytes of the buffer for each read */
 	uint32_t len;          /* of the text, after the last completion */
 	uint32_t peak;
 	int error; /* of this sample: negative errno */
-	bool cut;  /* this sample: there was more than the reads took */
+	bool cut;  /* this sample: there was, or may be, more than the reads took */
 	int results[MOTE_FILE_READS_MAX];
 };
 
@@ -40,6 +42,11 @@ int mote_file_open(struct mote_file *file, const char *path, int slot, bool dire
 /* An iterator: read once a sample, into a few bytes. */
 int mote_file_open_iterator(struct mote_file *file, int dirfd, const char *name, int slot,
 			    bool direct);
+/*
+ * Makes room for a text of lines that may grow to `bytes`: a seq_file gives a page a read, so one
+ * that comes near to it is opened anew and read to its end from the next sample on. -ENOMEM.
+ */
+int mote_file_reserve(struct mote_file *file, uint32_t bytes);
 void mote_file_close(struct mote_file *file);
 
 /* Operations that a sample takes. */
@@ -48,7 +55,10 @@ unsigned int mote_file_ops(const struct mote_file *file);
 unsigned int mote_file_push(struct mote_file *file, struct mote_engine *engine, uint32_t index);
 /* A completion; `step` is the tag's generation. */
 void mote_file_complete(struct mote_file *file, uint32_t step, int res);
-/* After the last: the text. Empty if it could not be read. */
+/*
+ * After the last: the text. Empty if it could not be read. One that is cut ends within a line, for
+ * parsers to see it.
+ */
 struct mote_text mote_file_text(struct mote_file *file);
 
 #endif

@@ -20,6 +20,7 @@
 #define FILES_MAX 16
 #define NAME_TEXT 64  /* device names */
 #define PATH_TEXT 256 /* mount points */
+#define LINE_TEXT 140 /* a line of /proc/net/dev or /proc/diskstats */
 #define BIT(stream) (1u << MOTE_STREAM_##stream)
 
 struct mote_host {
@@ -151,19 +152,26 @@ static int open_tables(struct mote_host *host)
 	return 0;
 }
 
+static enum mote_stream_id first_stream(unsigned int collector)
+{
+	return (enum mote_stream_id)__builtin_ctz(collectors[collector].streams);
+}
+
 static int open_files(struct mote_host *host, bool direct)
 {
 	int slot = 8; /* below: the iterators' */
 
 	for (unsigned int c = 0; c < COLLECTORS; c++) {
 		for (unsigned int i = 0; i < file_count(&collectors[c]); i++) {
-			int err = mote_file_open(&host->files[host->nfiles++], collectors[c].files[i], slot++,
-						 direct);
+			struct mote_file *file = &host->files[host->nfiles++];
+			int err = mote_file_open(file, collectors[c].files[i], slot++, direct);
 
+			if (!err && collectors[c].streams & (BIT(DISK) | BIT(NETDEV)))
+				err = mote_file_reserve(file, LINE_TEXT * rows_of(host->options, first_stream(c)));
 			if (err == -ENOMEM)
 				return err;
 			if (err && i == 0)
-				snprintf(host->why[__builtin_ctz(collectors[c].streams)], sizeof(host->why[0]),
+				snprintf(host->why[first_stream(c)], sizeof(host->why[0]),
 					 "%s: %s", collectors[c].files[i], strerrordesc_np(-err));
 		}
 	}
@@ -289,7 +297,7 @@ uint32_t mote_host_parse(struct mote_host *host, uint32_t streams, uint64_t now)
 		if (streams & collector->streams) {
 			sampled |= collector->streams;
 			if (take_texts(host, collector, file, texts) &&
-			    collector->parse(host, texts, now)) {
+			    collector->parse(host, texts, now) && !host->files[file].cut) {
 				host->parse_errors++;
 				mote_log_limited(&host->limit, now, "%s: text that is not understood",
 						 collector->files[0]);
