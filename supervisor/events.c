@@ -133,9 +133,11 @@ uint64_t mote_events_dropped(const struct mote_events *events)
 
 void mote_events_fill(const struct mote_events *events, struct mote_fill *fill)
 {
+	uint64_t now = mote_ringbuf_fill(&events->ring);
+
 	*fill = (struct mote_fill){ .size = events->ring.size,
-				    .fill = mote_ringbuf_fill(&events->ring),
-				    .peak = events->ring.peak,
+				    .fill = now,
+				    .peak = now > events->ring.peak ? now : events->ring.peak,
 				    .dropped = mote_events_dropped(events) };
 }
 
