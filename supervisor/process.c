@@ -363,8 +363,10 @@ static bool lacks(const struct mote_process *process, const struct mote_task *ta
 {
 	struct mote_text_entry entry;
 
-	if (!task->text || task->text_exec_id != task->exec_id)
+	if (task->text_exec_id != task->exec_id)
 		return true;
+	if (!task->text)
+		return false; /* there was no room for it: asking at each tick would not help */
 	mote_texts_get(process->texts, task->text, &entry);
 	return !(exe ? entry.has_exe : entry.has_argv);
 }

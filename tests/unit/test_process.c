@@ -457,6 +457,35 @@ static void test_names(void **state)
 	fixture_free(f);
 }
 
+/* No room for more text: those without a name are not asked for at every tick, for ever. */
+static void test_texts_full(void **state)
+{
+	struct fixture *f = fixture_new(false, &fake_ops);
+	struct mote_process_stats stats;
+	struct mote_task *task;
+	char argv[500];
+	unsigned int asked = 0;
+
+	memset(argv, 'x', sizeof(argv));
+	mote_process_free(f->process);
+	f->options.tables_text = 16384;
+	f->process = mote_process_new(&f->options, &f->tasks, NULL);
+	for (int tick = 0; tick < 5; tick++) {
+		uint32_t from = 0;
+
+		for (uint32_t i = 1; i <= 100; i++)
+			add_task(f, i, MS, 1);
+		sampled(f, f->now);
+		for (asked = 0; (task = mote_process_wants_argv(f->process, &from)); asked++)
+			mote_process_give_argv(f->process, task->pid, task->start, task->exec_id,
+					       argv, sizeof(argv), f->now);
+		assert_int_equal(asked, tick ? 0 : 100);
+	}
+	mote_process_stats(f->process, &stats);
+	assert_true(stats.texts.dropped > 50 && stats.texts.dropped < 100);
+	fixture_free(f);
+}
+
 /*
  * The model. Work is a number that grows; a process is in one of these states, and the kernel
  * tells EXIT when it dies and FINAL some time after it was waited for.
@@ -643,6 +672,7 @@ int main(void)
 		cmocka_unit_test(test_proc_ticks),
 		cmocka_unit_test(test_ended_and_forgot),
 		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_texts_full),
 		cmocka_unit_test(test_model),
 	};
 
