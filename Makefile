@@ -24,7 +24,9 @@ $(error ci/setup could not install what the build needs; its message is above)
 endif
 endif
 
-DEPS    := libbpf liburing inih msgpack zlib
+# msgpack-c's C library is called msgpack up to Debian 12, msgpack-c from 13 on.
+MSGPACK := $(shell pkg-config --exists msgpack-c && echo msgpack-c || echo msgpack)
+DEPS    := libbpf liburing inih $(MSGPACK) zlib
 WARN    := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
            -Wwrite-strings -Wvla -Wno-unused-parameter
 # Not of malloc() and memset() a calloc(), whose pages would fault when they are first used.
@@ -80,14 +82,14 @@ $(BUILD)/libmote.a: $(LIBMOTE:%.c=$(BUILD)/%.pic.o)
 	@rm -f $@
 	ar rcs $@ $^
 $(BUILD)/libmote.so.1: $(LIBMOTE:%.c=$(BUILD)/%.pic.o)
-	$(CC) -shared -Wl,-soname,libmote.so.1 $(MOTE_LDFLAGS) -o $@ $^ $(shell pkg-config --libs msgpack)
+	$(CC) -shared -Wl,-soname,libmote.so.1 $(MOTE_LDFLAGS) -o $@ $^ $(shell pkg-config --libs $(MSGPACK))
 $(BUILD)/libmote.so: $(BUILD)/libmote.so.1
 	ln -sf $(<F) $@
 $(BUILD)/libmote.pc: dist/libmote.pc.in Makefile
 	@mkdir -p $(@D)
-	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' $< > $@.tmp && mv $@.tmp $@
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@MSGPACK@|$(MSGPACK)|' $< > $@.tmp && mv $@.tmp $@
 $(BUILD)/mote: $(call obj,$(CLIENT)) $(BUILD)/libmote.a
-	$(CC) $(MOTE_LDFLAGS) -o $@ $^ $(shell pkg-config --libs msgpack)
+	$(CC) $(MOTE_LDFLAGS) -o $@ $^ $(shell pkg-config --libs $(MSGPACK))
 
 ## Tests
 $(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/supervisor.a $(BUILD)/libmote.a
