@@ -652,8 +652,14 @@ static void encode_class(struct mote_server *server, unsigned int c, unsigned in
 {
 	struct mote_class *class = &server->classes.class[c];
 	uint32_t size = (uint32_t)server->options->socket_frame;
+	const struct mote_source *source = &server->sources[stream];
 	bool done = !class_wanted(server, c, stream);
 
+	/* A sample since the update's last frame may have taken the place of keys to come. */
+	if (!done && source->ops->forgot(source->ctx, class->update[stream].since)) {
+		close_update(server, c, stream);
+		return;
+	}
 	while (!done && class_has_room(server, c, stream) && arena_has_room(server)) {
 		char *buf = mote_arena_reserve(server->arena, size);
 		uint32_t len = mote_frame_data(buf, size, &class->update[stream],

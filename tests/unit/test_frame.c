@@ -65,7 +65,12 @@ static uint64_t epoch(void *ctx)
 	return ((struct source *)ctx)->epoch;
 }
 
-static const struct mote_source_ops ops = { row, ended, totals, NULL, epoch };
+static const struct mote_source_ops ops = {
+	.row = row,
+	.ended = ended,
+	.totals = totals,
+	.epoch = epoch,
+};
 
 /* What the frames of an update had. */
 struct seen {

@@ -773,6 +773,34 @@ static void test_accept_fails(void **state)
 	fixture_free(f);
 }
 
+/* Between two frames of one update more ended than is remembered. */
+static void test_forgot_while_open(void **state)
+{
+	struct fixture *f = fixture_new(4096, 16384, 65536, 64);
+	struct client *c = connect_client(f);
+
+	fill_source(f, ROWS, 500);
+	say(f, c, "subscribe process interval=100ms\n");
+	tick(f);
+	settle(f);
+	same_rows(f, c);
+	for (unsigned int i = 0; i < ROWS; i++)
+		source_set(&f->source, i, 7, f->now - f->now % (100 * MS) + 100 * MS);
+	for (uint32_t i = 400; i < 440; i++)
+		source_end(&f->source, i, f->now - f->now % (100 * MS) + 100 * MS);
+	tick(f);
+	mote_server_flush(f->server);
+	submit(f);
+	tell(f);
+	for (uint32_t i = 0; i < 60; i++)
+		source_end(&f->source, i, f->now);
+	settle(f);
+	tick(f);
+	settle(f);
+	same_rows(f, c);
+	fixture_free(f);
+}
+
 /* A completion of a connection that is gone is not its successor's. */
 static void test_generation(void **state)
 {
@@ -875,6 +903,7 @@ int main(void)
 		cmocka_unit_test(test_silent_give_way),
 		cmocka_unit_test(test_absent_stream_half_closed),
 		cmocka_unit_test(test_accept_fails),
+		cmocka_unit_test(test_forgot_while_open),
 		cmocka_unit_test(test_generation),
 		cmocka_unit_test(test_random),
 	};
