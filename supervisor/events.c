@@ -59,6 +59,8 @@ int mote_events_open_connector(struct mote_events *events, int fd, uint32_t byte
 
 	if (!memory || !datagrams) {
 		free(datagrams);
+		if (memory)
+			munmap(memory, 2 * (size_t)bytes);
 		return -ENOMEM;
 	}
 	memset(datagrams, 0, 2 * DATAGRAMS * sizeof(*datagrams));
@@ -76,7 +78,7 @@ void mote_events_close(struct mote_events *events)
 		munmap(events->memory, 2 * events->ring.size);
 	free(events->datagrams);
 	if (events->fd >= 0)
-		close(events->fd);
+		mote_connector_close(events->fd);
 }
 
 /* The record at *position, if it is complete; moves on. NULL: none, or one being written. */
@@ -144,7 +146,7 @@ void mote_events_fill(const struct mote_events *events, struct mote_fill *fill)
 unsigned int mote_events_push(struct mote_events *events, struct mote_engine *engine,
 			      uint32_t index)
 {
-	unsigned int n = events->fd < 0 ? 0 : events->pushed == DATAGRAMS ? 2 * DATAGRAMS : DATAGRAMS;
+	unsigned int n = events->fd < 0 ? 0 : events->pushed >= DATAGRAMS ? 2 * DATAGRAMS : DATAGRAMS;
 
 	for (unsigned int i = 0; i < n; i++) {
 		struct mote_sqe sqe = {
