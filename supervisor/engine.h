@@ -25,6 +25,7 @@ enum mote_op {
 	MOTE_OP_RECV,   /* fd, buf, len; MOTE_SQE_NOWAIT: -EAGAIN at once if there is nothing */
 	MOTE_OP_SEND,   /* fd, msg; always with MSG_DONTWAIT and MSG_NOSIGNAL */
 	MOTE_OP_WRITABLE, /* fd; completes when it can be written to */
+	MOTE_OP_HANGUP,   /* fd; completes when the peer has closed it, or shutdown() of both ways */
 	MOTE_OPS
 };
 

@@ -84,6 +84,9 @@ static void prepare(struct io_uring_sqe *out, const struct mote_sqe *sqe)
 	case MOTE_OP_WRITABLE:
 		io_uring_prep_poll_add(out, sqe->fd, POLLOUT);
 		break;
+	case MOTE_OP_HANGUP:
+		io_uring_prep_poll_add(out, sqe->fd, 0); /* POLLHUP is always told */
+		break;
 	case MOTE_OPS:
 		break;
 	}

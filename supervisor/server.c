@@ -178,7 +178,7 @@ static void leave_class(struct mote_server *server, struct mote_subscriber *sub,
 /* Gives the slot back once no operation of it is under way. */
 static void finish_close(struct mote_server *server, struct mote_subscriber *sub)
 {
-	if (sub->receiving || sub->sending || sub->blocked)
+	if (sub->receiving || sub->sending || sub->blocked || sub->leaving)
 		return;
 	push(server, sub, MOTE_TAG_CLOSE, (struct mote_sqe){ .op = MOTE_OP_CLOSE, .fd = sub->fd });
 	server->frames_sent += sub->frames_sent;
@@ -200,7 +200,7 @@ static void begin_close(struct mote_server *server, struct mote_subscriber *sub)
 	mote_subscriber_clear(sub, server->arena);
 	sub->key_wanted = sub->key_begun = sub->poll_wanted = 0;
 	/* Ends the operations that wait, as close() would not. */
-	if (sub->receiving || sub->blocked)
+	if (sub->receiving || sub->blocked || sub->leaving)
 		shutdown(sub->fd, SHUT_RDWR);
 }
 
@@ -457,8 +457,13 @@ static void received(struct mote_server *server, struct mote_subscriber *sub, in
 	}
 	/* Half-closed: it wants to read on, if it asked for something. */
 	sub->input_over = true;
-	if (res < 0 || is_done(server, sub))
+	if (res < 0 || sub->closing || is_done(server, sub)) {
 		begin_close(server, sub);
+		return;
+	}
+	/* Or it is gone, which must not keep its slot until something is sent to it. */
+	sub->leaving = true;
+	push(server, sub, MOTE_TAG_HANGUP, (struct mote_sqe){ .op = MOTE_OP_HANGUP, .fd = sub->fd });
 }
 
 static void sent(struct mote_server *server, struct mote_subscriber *sub, int res)
@@ -481,6 +486,12 @@ static void sent(struct mote_server *server, struct mote_subscriber *sub, int re
 		begin_close(server, sub);
 }
 
+static void gone(struct mote_server *server, struct mote_subscriber *sub)
+{
+	sub->leaving = false;
+	begin_close(server, sub);
+}
+
 void mote_server_complete(struct mote_server *server, const struct mote_cqe *cqe, uint64_t now)
 {
 	enum mote_tag_kind kind = mote_tag_kind(cqe->tag);
@@ -498,6 +509,8 @@ void mote_server_complete(struct mote_server *server, const struct mote_cqe *cqe
 		sent(server, sub, cqe->res);
 	else if (kind == MOTE_TAG_WRITABLE)
 		sub->blocked = false;
+	else if (kind == MOTE_TAG_HANGUP)
+		gone(server, sub);
 	if (sub->closing)
 		finish_close(server, sub);
 }

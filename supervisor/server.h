@@ -34,7 +34,7 @@ void mote_server_free(struct mote_server *server);
 
 /* Makes the first accept; after the engine is there. */
 void mote_server_start(struct mote_server *server);
-/* Takes a completion of kind ACCEPT, RECV, SEND, WRITABLE or CLOSE. `now`: monotonic ns. */
+/* Takes a completion of kind ACCEPT, RECV, SEND, WRITABLE, HANGUP or CLOSE. `now`: monotonic ns. */
 void mote_server_complete(struct mote_server *server, const struct mote_cqe *cqe, uint64_t now);
 
 /* Streams that have subscribers. */

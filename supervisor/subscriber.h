@@ -23,7 +23,8 @@ struct mote_subscriber {
 	int fd; /* -1: the slot is free */
 	uint32_t generation;
 	uint64_t since;                   /* when it connected */
-	bool receiving, sending, blocked; /* operations under way; blocked: waits until writable */
+	/* Operations under way; blocked: waits until writable, leaving: for the peer to be gone. */
+	bool receiving, sending, blocked, leaving;
 	bool input_over;                  /* it sends no more requests; it may still read */
 	bool closing;
 

@@ -130,6 +130,8 @@ static int execute(struct sync_engine *sync, const struct mote_sqe *sqe)
 		return result(sendmsg(fd, sqe->msg, MSG_DONTWAIT | MSG_NOSIGNAL));
 	case MOTE_OP_WRITABLE:
 		return POLLOUT;
+	case MOTE_OP_HANGUP:
+		return POLLHUP;
 	case MOTE_OPS:
 		break;
 	}
@@ -141,6 +143,8 @@ static short waits_for(const struct mote_sqe *sqe)
 {
 	if (sqe->op == MOTE_OP_WRITABLE)
 		return POLLOUT;
+	if (sqe->op == MOTE_OP_HANGUP)
+		return POLLHUP;
 	if (sqe->op == MOTE_OP_ACCEPT || (sqe->op == MOTE_OP_READ && sqe->flags & MOTE_SQE_WAIT) ||
 	    (sqe->op == MOTE_OP_RECV && !(sqe->flags & MOTE_SQE_NOWAIT)))
 		return POLLIN;

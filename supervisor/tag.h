@@ -16,6 +16,7 @@ enum mote_tag_kind {
 	MOTE_TAG_RECV,
 	MOTE_TAG_SEND,
 	MOTE_TAG_WRITABLE,
+	MOTE_TAG_HANGUP,
 	MOTE_TAG_CLOSE,
 	MOTE_TAG_ARGV, /* a read of /proc/PID/cmdline */
 	MOTE_TAG_CONNECTOR,

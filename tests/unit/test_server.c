@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -318,6 +319,7 @@ static void submit(struct fixture *f)
 				/* No operation of it may be under way. */
 				assert_int_equal(find_op(f, MOTE_OP_RECV, c->fd), -1);
 				assert_int_equal(find_op(f, MOTE_OP_WRITABLE, c->fd), -1);
+				assert_int_equal(find_op(f, MOTE_OP_HANGUP, c->fd), -1);
 				close(c->fd);
 				c->fd = -1;
 				c->closed = true;
@@ -347,6 +349,9 @@ static void tell(struct fixture *f)
 		if (recv(c->peer, &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 0 &&
 		    (at = find_op(f, MOTE_OP_RECV, c->fd)) >= 0)
 			complete(f, fake_take(&f->engine, (unsigned int)at).tag, 0);
+		if (recv(c->peer, &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 0 &&
+		    (at = find_op(f, MOTE_OP_HANGUP, c->fd)) >= 0)
+			complete(f, fake_take(&f->engine, (unsigned int)at).tag, POLLHUP);
 		if ((c->space || recv(c->peer, &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 0) &&
 		    (at = find_op(f, MOTE_OP_WRITABLE, c->fd)) >= 0)
 			complete(f, fake_take(&f->engine, (unsigned int)at).tag, 4);
@@ -671,6 +676,8 @@ static void test_closing(void **state)
 				complete(f, fake_take(&f->engine, (unsigned int)at).tag, 16);
 			if (c->fd >= 0 && (at = find_op(f, MOTE_OP_RECV, c->fd)) >= 0)
 				complete(f, fake_take(&f->engine, (unsigned int)at).tag, 0);
+			if (c->fd >= 0 && (at = find_op(f, MOTE_OP_HANGUP, c->fd)) >= 0)
+				complete(f, fake_take(&f->engine, (unsigned int)at).tag, POLLHUP);
 			tick(f);
 			mote_server_flush(f->server);
 			submit(f);
@@ -705,6 +712,29 @@ static void test_half_closed(void **state)
 	assert_true(c->closed);
 	assert_int_equal(c->keys, 1);
 	same_rows(f, c);
+	fixture_free(f);
+}
+
+/* One that is gone gives its slot back at once, though nothing is due for it. */
+static void test_gone(void **state)
+{
+	struct fixture *f = fixture_new(4096, 16384, 65536, 64);
+	struct client *c = connect_client(f);
+	int at;
+
+	say(f, c, "subscribe process interval=1h\n");
+	settle(f);
+	tick(f);
+	settle(f);
+	feed(f, c, "", 0);
+	settle(f);
+	assert_false(c->closed);
+	at = find_op(f, MOTE_OP_HANGUP, c->fd);
+	assert_true(at >= 0);
+	complete(f, fake_take(&f->engine, (unsigned int)at).tag, POLLHUP);
+	settle(f);
+	assert_true(c->closed);
+	assert_int_equal(mote_server_subscribed(f->server), 0);
 	fixture_free(f);
 }
 
@@ -900,6 +930,7 @@ int main(void)
 		cmocka_unit_test(test_slow_is_told),
 		cmocka_unit_test(test_closing),
 		cmocka_unit_test(test_half_closed),
+		cmocka_unit_test(test_gone),
 		cmocka_unit_test(test_silent_give_way),
 		cmocka_unit_test(test_absent_stream_half_closed),
 		cmocka_unit_test(test_accept_fails),
