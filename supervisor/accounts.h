@@ -18,7 +18,7 @@
 struct mote_accounts;
 
 struct mote_account {
-	uint64_t start;
+	uint64_t start; /* ticks */
 	uint32_t pid;
 	uint32_t next;                      /* of the same hash, or of the free ones */
 	uint32_t older, newer;              /* in the order of opening */

@@ -250,6 +250,9 @@ static int collect_host(struct mote_agent *agent)
 {
 	int err = mote_host_open(agent->options, mote_engine_direct(agent->engine), &agent->host);
 
+	if (!err && mote_host_note(agent->host))
+		mote_tiers_add(&agent->tiers, "netdev_total", "all devices", "%s",
+			       mote_host_note(agent->host));
 	for (unsigned int i = 0; !err && i < MOTE_STREAMS; i++) {
 		enum mote_stream_id stream = (enum mote_stream_id)i;
 

@@ -236,6 +236,11 @@ const char *mote_host_why(const struct mote_host *host, enum mote_stream_id stre
 	return host->why[stream][0] ? host->why[stream] : NULL;
 }
 
+const char *mote_host_note(const struct mote_host *host)
+{
+	return mote_leaves_note(host->leaves);
+}
+
 uint32_t mote_host_files(const struct mote_host *host)
 {
 	return host->nfiles;

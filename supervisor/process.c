@@ -96,7 +96,8 @@ static struct mote_task *find(struct mote_process *process, unsigned int half, u
 {
 	struct mote_task *task = mote_task_find(half_of(process, half), process->n[half], pid);
 
-	return task && task->start == start ? task : NULL;
+	/* As it is shown: /proc has no more than ticks, where BPF events have nanoseconds. */
+	return task && task->start / MOTE_NS_PER_TICK == start / MOTE_NS_PER_TICK ? task : NULL;
 }
 
 /* The counters of a task in the schema's terms; CPU time as it is shown. */
@@ -181,10 +182,11 @@ static void end_task(struct mote_process *process, struct mote_task *task, uint6
 {
 	/* Its exit, or a sample that had no room for it, may have opened one. */
 	struct mote_account *account =
-		mote_accounts_find(process->accounts, task->pid, task->start);
+		mote_accounts_find(process->accounts, task->pid, task->start / MOTE_NS_PER_TICK);
 
 	if (!account)
-		account = mote_accounts_open(process->accounts, task->pid, task->start, now);
+		account = mote_accounts_open(process->accounts, task->pid,
+					     task->start / MOTE_NS_PER_TICK, now);
 	settle(process, account, task);
 	remember_ended(process, task, now);
 	mote_texts_drop(process->texts, task->text);
@@ -269,15 +271,15 @@ static void exited(struct mote_process *process, const struct mote_event_exit *e
 		zombie->changed = process->sampled;
 		return;
 	}
-	account = mote_accounts_find(process->accounts, task.pid, task.start);
+	account = mote_accounts_find(process->accounts, task.pid, task.start / MOTE_NS_PER_TICK);
 	if (!account && closed_early(process)) {
 		/* It may have been counted: better once too little than twice. */
 		process->unaccounted++;
 		return;
 	}
 	if (!account)
-		account = mote_accounts_open(process->accounts, task.pid, task.start,
-					     process->sampled);
+		account = mote_accounts_open(process->accounts, task.pid,
+					     task.start / MOTE_NS_PER_TICK, process->sampled);
 	/* The split of CPU time goes on from what was counted, else each part's largest is kept. */
 	task.shown_utime = account->counters[PROCESS_UTIME - MOTE_COUNTER_FIRST];
 	task.shown_stime = account->counters[PROCESS_STIME - MOTE_COUNTER_FIRST];
@@ -317,7 +319,8 @@ static void take_events(struct mote_process *process, uint64_t until, uint64_t n
 	bool bpf = process->events->fd < 0;
 
 	while ((event = mote_events_next(process->events, until))) {
-		if (event->kind == MOTE_EVENT_FORK && process->tasks->ops->born)
+		if ((event->kind == MOTE_EVENT_FORK || event->kind == MOTE_EVENT_EXEC) &&
+		    process->tasks->ops->born)
 			process->tasks->ops->born(process->tasks, event->pid);
 		if ((event->kind == MOTE_EVENT_EXIT || event->kind == MOTE_EVENT_FINAL) && bpf)
 			exited(process, (const struct mote_event_exit *)event);

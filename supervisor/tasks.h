@@ -30,7 +30,7 @@ struct mote_tasks_ops {
 	void (*complete)(struct mote_tasks *tasks, uint32_t step, int res);
 	/* After the last: how many processes the half holds, or negative errno. */
 	int (*finish)(struct mote_tasks *tasks, unsigned int half);
-	/* A process was born or has died, as an event told; may be NULL. */
+	/* A process was born or has made an exec, as an event told; may be NULL. */
 	void (*born)(struct mote_tasks *tasks, uint32_t pid);
 	void (*fill)(const struct mote_tasks *tasks, struct mote_fill *processes,
 		     struct mote_fill *threads);

@@ -50,7 +50,7 @@ static void test_defaults(void **state)
 	assert_string_equal(o.socket_path, "/run/mote.sock");
 	assert_int_equal(o.socket_mode, 0660);
 	assert_int_equal(o.loop_base, 50);
-	assert_int_equal(o.tables_events, 524288);
+	assert_int_equal(o.tables_events, 1048576);
 }
 
 static void test_values(void **state)
