@@ -27,6 +27,12 @@
 #define NS_PER_S  1000000000ull
 #define CQES      512
 #define LATE_NS   (2 * NS_PER_MS)
+/*
+ * Operations of a turn that are not the process source's: 64 subscribers take a receive, a send and
+ * a close each, the connector 128, names 72, files of several pages some 30 each. An operation of
+ * the chain that found no room would be waited for for ever.
+ */
+#define OTHERS 512
 /* What clocks may drift apart between two ticks: 10 ms and 0.1 % of the time, twice NTP's slew. */
 #define STEP_NS      (10 * NS_PER_MS)
 #define STEP_DIVISOR 1000
@@ -166,7 +172,7 @@ static unsigned int push_tasks(struct mote_loop *loop)
 	unsigned int room = mote_engine_room(parts->engine), n;
 
 	n = parts->tasks->ops->push(parts->tasks, parts->engine, mote_process_half(parts->process),
-				    loop->tasks_index, room > 256 ? room - 256 : room / 2);
+				    loop->tasks_index, room > OTHERS ? room - OTHERS : room / 2);
 	return n;
 }
 
@@ -245,7 +251,8 @@ static void pace_events(struct mote_loop *loop, uint64_t elapsed)
 /* The longest period up to `longest` that divides what the subscribers want. */
 static uint64_t period_of(const struct mote_loop *loop)
 {
-	uint64_t ms = mote_server_period_ms(loop->parts.server), longest = loop->longest / NS_PER_MS;
+	uint64_t ms = mote_server_period_ms(loop->parts.server),
+		 longest = loop->longest / NS_PER_MS;
 	uint64_t parts = (ms + longest - 1) / longest;
 
 	if (!ms)
@@ -305,7 +312,8 @@ static bool clocks_stepped(struct mote_loop *loop, uint64_t elapsed)
 	bool stepped;
 
 	read_offsets(&boot, &real);
-	stepped = llabs(boot - loop->boot_offset) > limit || llabs(real - loop->real_offset) > limit;
+	stepped =
+		llabs(boot - loop->boot_offset) > limit || llabs(real - loop->real_offset) > limit;
 	loop->boot_offset = boot;
 	loop->real_offset = real;
 	return stepped;
@@ -332,8 +340,8 @@ static uint32_t sample(struct mote_loop *loop, uint64_t now)
 	if (parts->host)
 		sampled |= mote_host_parse(parts->host, loop->streams, now);
 	if (loop->streams & (BIT(SELF) | BIT(TABLE))) {
-		struct mote_self_sources from = { parts->stats,  parts->server,  parts->host,
-						  parts->tasks,  parts->process, parts->events };
+		struct mote_self_sources from = { parts->stats, parts->server,  parts->host,
+						  parts->tasks, parts->process, parts->events };
 
 		mote_self_sample(parts->self, &from, now);
 		sampled |= BIT(SELF) | BIT(TABLE);
@@ -393,14 +401,15 @@ static void tick(struct mote_loop *loop)
 	/* Events go out when they are taken, whatever the interval: they hold the buffer's room. */
 	at_once = parts->events && parts->events->seen != seen ? BIT(EVENT) : 0;
 	if (on_schedule) {
-		mote_server_encode(parts->server, before, loop->time, now, loop->kicked ? 0 : sampled,
-				   at_once, loop->gap);
+		mote_server_encode(parts->server, before, loop->time, now,
+				   loop->kicked ? 0 : sampled, at_once, loop->gap);
 		loop->last = loop->time;
 		loop->gap = false;
 		account_delay(loop);
 	} else {
 		/* One that was kicked had what was due, not what is urgent: that comes at once. */
-		mote_server_encode(parts->server, now, now, now, loop->timed ? 0 : sampled, at_once, false);
+		mote_server_encode(parts->server, now, now, now, loop->timed ? 0 : sampled, at_once,
+				   false);
 	}
 	if (parts->naming && loop->with_tasks && loop->streams & BIT(PROCESS))
 		mote_naming_ask(parts->naming);
@@ -430,7 +439,8 @@ static void arm(struct mote_loop *loop)
 		loop->kicked = true;
 		push_chain(loop, false, urgent, now);
 		if (!loop->outstanding)
-			chain_complete(loop); /* streams that this host does not have need no reads */
+			chain_complete(
+				loop); /* streams that this host does not have need no reads */
 		if (loop->armed)
 			return;
 	}
