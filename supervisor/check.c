@@ -100,8 +100,8 @@ static void say_ring(const struct mote_features *f, struct fact *fact)
 	if (f->ring.error)
 		note(fact, "%s", mote_features_ring_reason(f));
 	else
-		note(fact, "direct descriptors %s, deferred task work %s, bounded workers %s",
-		     f->ring.direct ? "yes" : "no", f->ring.defer_taskrun ? "yes" : "no",
+		note(fact, "direct descriptors %s, single issuer %s, bounded workers %s",
+		     f->ring.direct ? "yes" : "no", f->ring.single_issuer ? "yes" : "no",
 		     f->ring.worker_bound ? "yes" : "no");
 }
 

@@ -25,7 +25,7 @@ enum mote_op {
 	MOTE_OP_RECV,   /* fd, buf, len; MOTE_SQE_NOWAIT: -EAGAIN at once if there is nothing */
 	MOTE_OP_SEND,   /* fd, msg; always with MSG_DONTWAIT and MSG_NOSIGNAL */
 	MOTE_OP_WRITABLE, /* fd; completes when it can be written to */
-	MOTE_OP_HANGUP,   /* fd; completes when the peer has closed it, or shutdown() of both ways */
+	MOTE_OP_HANGUP,   /* fd, whose input is over; at once; result & POLLHUP: so is its output */
 	MOTE_OPS
 };
 
@@ -68,7 +68,7 @@ struct mote_engine_config {
 struct mote_engine_features {
 	int error; /* 0, or why there is no ring: -EPERM, -ENOSYS, ... */
 	bool direct;         /* open, read and close of a direct descriptor in one chain */
-	bool defer_taskrun;  /* SINGLE_ISSUER and DEFER_TASKRUN */
+	bool single_issuer;  /* SINGLE_ISSUER and COOP_TASKRUN */
 	bool worker_bound;   /* IORING_REGISTER_IOWQ_MAX_WORKERS */
 	unsigned int last_op;
 };
