@@ -175,4 +175,4 @@ help:
 .PHONY: all unit helpers benches test run bench fuzz vmtest vmtest-refresh check docs install clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD) -path '*/peers' -prune -o -type f -name '*.d' -print 2>/dev/null)
