@@ -20,9 +20,9 @@ struct mote_accounts;
 struct mote_account {
 	uint64_t start; /* ticks */
 	uint32_t pid;
-	uint32_t next;                      /* of the same hash, or of the free ones */
-	uint32_t older, newer;              /* in the order of opening */
-	uint64_t opened;                    /* when, ns */
+	uint32_t next;                    /* of the same hash, or of the free ones */
+	uint32_t older, newer;            /* in the order of opening */
+	uint64_t opened;                  /* when, ns */
 	uint64_t counters[MOTE_COUNTERS]; /* of field MOTE_COUNTER_FIRST and up */
 };
 

@@ -106,14 +106,18 @@ static int open_events(struct mote_agent *agent)
 	snprintf(why, sizeof(why), "%s", tier ? tier->reason : "");
 	if (fd >= 0) {
 		agent->has_events = true;
-		mote_tiers_add(&agent->tiers, TIER_EVENTS, "connector",
-			       "%s%sso what a process used since its last sample is missed when it ends",
-			       why, why[0] ? "; " : "");
-		return mote_events_open_connector(&agent->events, fd, (uint32_t)options->tables_events);
+		mote_tiers_add(
+			&agent->tiers, TIER_EVENTS, "connector",
+			"%s%sso what a process used since its last sample is missed when it ends",
+			why, why[0] ? "; " : "");
+		return mote_events_open_connector(&agent->events, fd,
+						  (uint32_t)options->tables_events);
 	}
-	mote_tiers_add(&agent->tiers, TIER_EVENTS, "none",
-		       "%s%sproc connector: %s; so processes that live less than [process] listing are missed",
-		       why, why[0] ? "; " : "", wants_connector(options) ? strerrordesc_np(-fd) : "not chosen");
+	mote_tiers_add(
+		&agent->tiers, TIER_EVENTS, "none",
+		"%s%sproc connector: %s; so processes that live less than [process] listing are missed",
+		why, why[0] ? "; " : "",
+		wants_connector(options) ? strerrordesc_np(-fd) : "not chosen");
 	return 0;
 }
 
@@ -154,9 +158,10 @@ int mote_agent_engine(struct mote_agent *agent)
 	err = mote_engine_open_ring(&config, &agent->engine);
 	reason = mote_features_ring_reason(&agent->features);
 	if (err && options->mote_engine == MOTE_ENGINE_URING) {
-		mote_log(MOTE_LOG_ERROR,
-			 "engine = uring, but io_uring is refused (%s): %s; engine = auto falls back",
-			 strerrordesc_np(-err), reason);
+		mote_log(
+			MOTE_LOG_ERROR,
+			"engine = uring, but io_uring is refused (%s): %s; engine = auto falls back",
+			strerrordesc_np(-err), reason);
 		return err;
 	}
 	mote_tiers_add(&agent->tiers, "engine", err ? "sync" : "uring", "%s", err ? reason : "");
@@ -186,7 +191,8 @@ static int open_tasks(struct mote_agent *agent)
 		return err;
 	}
 	if (err)
-		err = mote_tasks_proc_open(agent->options, direct, agent->has_events, &agent->tasks);
+		err = mote_tasks_proc_open(agent->options, direct, agent->has_events,
+					   &agent->tasks);
 	return err;
 }
 
@@ -201,8 +207,9 @@ static void absent_fields(struct mote_agent *agent, int stream, uint64_t mask,
 }
 
 /* What the connector does not tell. */
-#define CONNECTOR_GIVES                                                                            \
-	(1u << EVENT_TYPE | 1u << EVENT_TIME | 1u << EVENT_PID | 1u << EVENT_PPID | 1u << EVENT_EXIT_CODE)
+#define CONNECTOR_GIVES                                                             \
+	(1u << EVENT_TYPE | 1u << EVENT_TIME | 1u << EVENT_PID | 1u << EVENT_PPID | \
+	 1u << EVENT_EXIT_CODE)
 
 static const char *connector_why(const struct mote_tasks *tasks, unsigned int field)
 {
@@ -227,23 +234,24 @@ static int collect_processes(struct mote_agent *agent)
 	absent_fields(agent, MOTE_STREAM_PROCESS, agent->tasks->absent,
 		      proc ? mote_tasks_proc_why : NULL);
 	if (!agent->has_events)
-		mote_hello_absent(&agent->hello, MOTE_STREAM_EVENT, -1, "no source of process events here");
+		mote_hello_absent(&agent->hello, MOTE_STREAM_EVENT, -1,
+				  "no source of process events here");
 	else if (agent->events.fd >= 0)
 		absent_fields(agent, MOTE_STREAM_EVENT, ~(uint64_t)CONNECTOR_GIVES, connector_why);
-	agent->sources[MOTE_STREAM_PROCESS] = (struct mote_source){ &mote_process_source,
-								    agent->process };
+	agent->sources[MOTE_STREAM_PROCESS] =
+		(struct mote_source){ &mote_process_source, agent->process };
 	if (agent->has_events)
-		agent->sources[MOTE_STREAM_EVENT] = (struct mote_source){ &mote_events_source,
-									  &agent->events };
-	return mote_naming_open(agent->options, agent->engine, proc ? NULL : iterator, agent->process,
-				&agent->naming);
+		agent->sources[MOTE_STREAM_EVENT] =
+			(struct mote_source){ &mote_events_source, &agent->events };
+	return mote_naming_open(agent->options, agent->engine, proc ? NULL : iterator,
+				agent->process, &agent->naming);
 }
 
 static void add_table_source(struct mote_agent *agent, struct mote_table *table)
 {
 	if (table)
-		agent->sources[mote_table_stream(table)] = (struct mote_source){ &mote_table_source,
-										 table };
+		agent->sources[mote_table_stream(table)] =
+			(struct mote_source){ &mote_table_source, table };
 }
 
 static int collect_host(struct mote_agent *agent)
@@ -258,7 +266,8 @@ static int collect_host(struct mote_agent *agent)
 
 		add_table_source(agent, mote_host_table(agent->host, stream));
 		if (mote_host_why(agent->host, stream))
-			mote_hello_absent(&agent->hello, (int)i, -1, mote_host_why(agent->host, stream));
+			mote_hello_absent(&agent->hello, (int)i, -1,
+					  mote_host_why(agent->host, stream));
 	}
 	return err;
 }
@@ -328,8 +337,8 @@ int mote_agent_serve(struct mote_agent *agent)
 	err = mote_hello_encode(&agent->hello, &agent->hello_frame, &agent->hello_len);
 	if (err)
 		return failed("hello", err);
-	agent->server = mote_server_new(agent->options, agent->engine, agent->listener, agent->sources,
-					agent->hello_frame, agent->hello_len);
+	agent->server = mote_server_new(agent->options, agent->engine, agent->listener,
+					agent->sources, agent->hello_frame, agent->hello_len);
 	return failed("server", agent->server ? 0 : -ENOMEM);
 }
 
@@ -339,7 +348,8 @@ static void log_choices(const struct mote_agent *agent)
 		const struct mote_tier *tier = &agent->tiers.tier[i];
 
 		if (tier->reason[0])
-			mote_log(MOTE_LOG_NOTICE, "%s: %s: %s", tier->name, tier->choice, tier->reason);
+			mote_log(MOTE_LOG_NOTICE, "%s: %s: %s", tier->name, tier->choice,
+				 tier->reason);
 	}
 }
 

@@ -23,7 +23,10 @@
 #define RING_DISCARD (1u << 30)
 #define RING_HEADER  8u
 
-#define DATAGRAMS 64 /* reads of the connector a tick; twice as many if they were all used */
+#define DATAGRAMS                                                                              \
+	64        /* reads of the connector at first; twice as many a round while all are used \
+		   */
+#define ROUNDS 32 /* most a tick */
 
 void mote_events_open_ring(struct mote_events *events, const struct mote_ringbuf *ring,
 			   const struct mote_event_ctl *ctl)
@@ -143,11 +146,9 @@ void mote_events_fill(const struct mote_events *events, struct mote_fill *fill)
 				    .dropped = mote_events_dropped(events) };
 }
 
-unsigned int mote_events_push(struct mote_events *events, struct mote_engine *engine,
-			      uint32_t index)
+static unsigned int push_reads(struct mote_events *events, struct mote_engine *engine,
+			       uint32_t index, unsigned int n)
 {
-	unsigned int n = events->fd < 0 ? 0 : events->pushed >= DATAGRAMS ? 2 * DATAGRAMS : DATAGRAMS;
-
 	for (unsigned int i = 0; i < n; i++) {
 		struct mote_sqe sqe = {
 			.tag = mote_tag(MOTE_TAG_FILE, index, i),
@@ -160,8 +161,26 @@ unsigned int mote_events_push(struct mote_events *events, struct mote_engine *en
 
 		mote_engine_push(engine, &sqe);
 	}
-	events->pushed = 0;
+	events->asked = n;
+	events->taken = 0;
 	return n;
+}
+
+unsigned int mote_events_push(struct mote_events *events, struct mote_engine *engine,
+			      uint32_t index)
+{
+	if (events->fd < 0)
+		return 0;
+	events->rounds = 0;
+	return push_reads(events, engine, index, DATAGRAMS);
+}
+
+unsigned int mote_events_push_more(struct mote_events *events, struct mote_engine *engine,
+				   uint32_t index)
+{
+	if (events->fd < 0 || events->taken < events->asked || ++events->rounds > ROUNDS)
+		return 0;
+	return push_reads(events, engine, index, 2 * DATAGRAMS);
 }
 
 /* As a BPF program would have put it there. */
@@ -184,11 +203,14 @@ void mote_events_complete(struct mote_events *events, uint32_t step, int res)
 {
 	struct mote_event_exit record = { 0 };
 
-	if (res == -ENOBUFS)
+	if (res == -ENOBUFS) {
 		events->overruns++;
+		events->taken =
+			events->asked; /* it ends this round, but there are more behind it */
+	}
 	if (res <= 0)
 		return;
-	events->pushed++;
+	events->taken++;
 	if (mote_connector_parse(events->datagrams[step], (size_t)res, &record) == 1)
 		append(events, &record, sizeof(record));
 }

@@ -19,15 +19,15 @@
 struct mote_events {
 	struct mote_ringbuf ring;
 	const struct mote_event_ctl *ctl; /* drops in the kernel; NULL: none are counted there */
-	uint64_t seen;     /* position up to which the process table has seen them */
-	uint64_t overruns; /* the connector's: datagrams were lost */
+	uint64_t seen;                    /* position up to which the process table has seen them */
+	uint64_t overruns;                /* the connector's: datagrams were lost */
 
 	/* The connector only. */
 	int fd;
 	void *memory;
 	uint64_t own_consumer, own_producer;
 	char (*datagrams)[256];
-	unsigned int pushed;
+	unsigned int asked, taken, rounds; /* reads of this round; rounds of this tick */
 };
 
 /* The ring buffer of BPF programs; the mapping stays the caller's. */
@@ -48,6 +48,9 @@ void mote_events_fill(const struct mote_events *events, struct mote_fill *fill);
 /* The connector's reads of a tick, linked to what comes next; completions by step. */
 unsigned int mote_events_push(struct mote_events *events, struct mote_engine *engine,
 			      uint32_t index);
+/* After these have completed: more, if all of them brought something; 0 if it is empty. */
+unsigned int mote_events_push_more(struct mote_events *events, struct mote_engine *engine,
+				   uint32_t index);
 void mote_events_complete(struct mote_events *events, uint32_t step, int res);
 
 /* The event stream; ctx is the struct mote_events. */

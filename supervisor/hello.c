@@ -63,13 +63,11 @@ static void pack_host(msgpack_packer *pk)
 	pack_pair(pk, "hostname", name.nodename);
 	pack_pair(pk, "kernel", name.release);
 	pack_pair(pk, "machine", name.machine);
-	pack_pair(pk, "boot_id",
-		  first_line("/proc/sys/kernel/random/boot_id", buf, sizeof(buf)));
+	pack_pair(pk, "boot_id", first_line("/proc/sys/kernel/random/boot_id", buf, sizeof(buf)));
 	pack_number(pk, "cpus", sysconf(_SC_NPROCESSORS_CONF));
 	pack_number(pk, "page_size", sysconf(_SC_PAGESIZE));
 	pack_number(pk, "user_hz", MOTE_USER_HZ);
-	pack_number(pk, "pid_max",
-		    atoll(first_line("/proc/sys/kernel/pid_max", buf, sizeof(buf))));
+	pack_number(pk, "pid_max", atoll(first_line("/proc/sys/kernel/pid_max", buf, sizeof(buf))));
 }
 
 static int64_t realtime_offset(void)

@@ -17,10 +17,10 @@
 #include "log.h"
 #include "parse.h"
 
-#define FILES_MAX 16
-#define NAME_TEXT 64  /* device names */
-#define PATH_TEXT 256 /* mount points */
-#define LINE_TEXT 140 /* a line of /proc/net/dev or /proc/diskstats */
+#define FILES_MAX   16
+#define NAME_TEXT   64  /* device names */
+#define PATH_TEXT   256 /* mount points */
+#define LINE_TEXT   140 /* a line of /proc/net/dev or /proc/diskstats */
 #define BIT(stream) (1u << MOTE_STREAM_##stream)
 
 struct mote_host {
@@ -77,7 +77,8 @@ static bool is_partition(void *ctx, unsigned int major, unsigned int minor, cons
 
 static int parse_disk(struct mote_host *host, const struct mote_text *texts, uint64_t now)
 {
-	return mote_parse_diskstats(texts[0], host->tables[MOTE_STREAM_DISK], now, is_partition, NULL);
+	return mote_parse_diskstats(texts[0], host->tables[MOTE_STREAM_DISK], now, is_partition,
+				    NULL);
 }
 
 static int parse_netdev(struct mote_host *host, const struct mote_text *texts, uint64_t now)
@@ -98,11 +99,18 @@ static const struct collector {
 	const char *files[MOTE_PRESSURES + 1]; /* the first must be there, NULL ends */
 	parse_fn parse;
 } collectors[] = {
-	{ "stat", BIT(CPU) | BIT(KERNEL), { "/proc/stat", "/proc/uptime", "/proc/sys/fs/file-nr" }, parse_stat },
+	{ "stat",
+	  BIT(CPU) | BIT(KERNEL),
+	  { "/proc/stat", "/proc/uptime", "/proc/sys/fs/file-nr" },
+	  parse_stat },
 	{ "meminfo", BIT(MEMORY), { "/proc/meminfo" }, parse_meminfo },
 	{ "vmstat", BIT(VM), { "/proc/vmstat" }, parse_vmstat },
 	{ "loadavg", BIT(LOAD), { "/proc/loadavg" }, parse_load },
-	{ "pressure", BIT(PRESSURE), { "/proc/pressure/cpu", "/proc/pressure/memory", "/proc/pressure/io", "/proc/pressure/irq" }, parse_pressure },
+	{ "pressure",
+	  BIT(PRESSURE),
+	  { "/proc/pressure/cpu", "/proc/pressure/memory", "/proc/pressure/io",
+	    "/proc/pressure/irq" },
+	  parse_pressure },
 	{ "diskstats", BIT(DISK), { "/proc/diskstats" }, parse_disk },
 	{ "netdev", BIT(NETDEV), { "/proc/net/dev" }, parse_netdev },
 	{ "filesystem", BIT(FILESYSTEM), { NULL }, parse_filesystem },
@@ -144,8 +152,9 @@ static int open_tables(struct mote_host *host)
 
 		if (!(mote_host_streams(host) & 1u << i))
 			continue;
-		host->tables[i] = mote_table_new(stream, rows_of(host->options, stream),
-						 stream == MOTE_STREAM_FILESYSTEM ? PATH_TEXT : NAME_TEXT);
+		host->tables[i] =
+			mote_table_new(stream, rows_of(host->options, stream),
+				       stream == MOTE_STREAM_FILESYSTEM ? PATH_TEXT : NAME_TEXT);
 		if (!host->tables[i])
 			return -ENOMEM;
 	}
@@ -167,12 +176,13 @@ static int open_files(struct mote_host *host, bool direct)
 			int err = mote_file_open(file, collectors[c].files[i], slot++, direct);
 
 			if (!err && collectors[c].streams & (BIT(DISK) | BIT(NETDEV)))
-				err = mote_file_reserve(file, LINE_TEXT * rows_of(host->options, first_stream(c)));
+				err = mote_file_reserve(file, LINE_TEXT * rows_of(host->options,
+										  first_stream(c)));
 			if (err == -ENOMEM)
 				return err;
 			if (err && i == 0)
-				snprintf(host->why[first_stream(c)], sizeof(host->why[0]),
-					 "%s: %s", collectors[c].files[i], strerrordesc_np(-err));
+				snprintf(host->why[first_stream(c)], sizeof(host->why[0]), "%s: %s",
+					 collectors[c].files[i], strerrordesc_np(-err));
 		}
 	}
 	return 0;
@@ -190,8 +200,8 @@ int mote_host_open(const struct mote_options *options, bool direct, struct mote_
 	if (!err)
 		err = open_files(host, direct);
 	if (!err)
-		err = mote_filesystems_start(options->tables_filesystems, options->interval_filesystem,
-					     &host->filesystems);
+		err = mote_filesystems_start(options->tables_filesystems,
+					     options->interval_filesystem, &host->filesystems);
 	if (!err)
 		err = mote_leaves_start(options->tables_netdevs, &host->leaves);
 	if (err) {
@@ -274,8 +284,8 @@ void mote_host_complete(struct mote_host *host, uint32_t index, uint32_t step, i
 }
 
 /* Whether the collector's texts are there; a file that never was is no error. */
-static bool take_texts(struct mote_host *host, const struct collector *collector,
-		       unsigned int file, struct mote_text *texts)
+static bool take_texts(struct mote_host *host, const struct collector *collector, unsigned int file,
+		       struct mote_text *texts)
 {
 	bool ok = true;
 
@@ -304,7 +314,8 @@ uint32_t mote_host_parse(struct mote_host *host, uint32_t streams, uint64_t now)
 			if (take_texts(host, collector, file, texts) &&
 			    collector->parse(host, texts, now) && !host->files[file].cut) {
 				host->parse_errors++;
-				mote_log_limited(&host->limit, now, "%s: text that is not understood",
+				mote_log_limited(&host->limit, now,
+						 "%s: text that is not understood",
 						 collector->files[0]);
 			}
 		}

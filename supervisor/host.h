@@ -21,14 +21,16 @@ void mote_host_close(struct mote_host *host);
 
 /* Streams it feeds. */
 uint32_t mote_host_streams(const struct mote_host *host);
-struct mote_table *mote_host_table(struct mote_host *host, enum mote_stream_id stream); /* or NULL */
+struct mote_table *mote_host_table(struct mote_host *host,
+				   enum mote_stream_id stream); /* or NULL */
 /* Why a stream or a field of it is absent on this host; NULL if it is not. */
 const char *mote_host_why(const struct mote_host *host, enum mote_stream_id stream);
 
 /* Why netdev's total may count a byte twice on this host, or NULL. */
 const char *mote_host_note(const struct mote_host *host);
 
-/* Pushes the reads of the collectors that feed `streams`; operations pushed. `base`: first index. */
+/* Pushes the reads of the collectors that feed `streams`; operations pushed. `base`: first index.
+ */
 unsigned int mote_host_push(struct mote_host *host, struct mote_engine *engine, uint32_t streams);
 unsigned int mote_host_ops(const struct mote_host *host); /* most that push gives */
 /* Completion of MOTE_TAG_FILE with an index below mote_host_files(). */

@@ -415,16 +415,25 @@ static void tick(struct mote_loop *loop)
 		mote_naming_ask(parts->naming);
 }
 
-/* A source may take several rounds of operations for one sample. */
+/* Sources may take several rounds of operations for one sample. */
 static void chain_complete(struct mote_loop *loop)
 {
-	if (loop->with_tasks) {
+	const struct mote_loop_parts *parts = &loop->parts;
+
+	loop->outstanding = 0;
+	if (parts->events)
+		loop->outstanding =
+			mote_events_push_more(parts->events, parts->engine, loop->events_index);
+	if (loop->outstanding) {
+		mote_engine_end_chain(parts->engine);
+		return;
+	}
+	if (loop->with_tasks)
 		loop->outstanding = push_tasks(loop);
-		if (loop->outstanding) {
-			if (!loop->parts.tasks->apart)
-				mote_engine_end_chain(loop->parts.engine);
-			return;
-		}
+	if (loop->outstanding) {
+		if (!parts->tasks->apart)
+			mote_engine_end_chain(parts->engine);
+		return;
 	}
 	tick(loop);
 }

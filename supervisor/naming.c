@@ -203,8 +203,8 @@ void mote_naming_take(struct mote_naming *naming, uint64_t now)
 		const struct mote_ident *ident = &naming->iterator->ident[i];
 		unsigned int len = mote_task_exe(ident, path, sizeof(path));
 
-		mote_process_give_exe(naming->process, ident->pid, ident->start, ident->exec_id, path,
-				      len, now);
+		mote_process_give_exe(naming->process, ident->pid, ident->start, ident->exec_id,
+				      path, len, now);
 	}
 }
 

@@ -24,7 +24,8 @@
 static int set(uint32_t effective, uint32_t permitted)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct data[2] = { { .effective = effective, .permitted = permitted } };
+	struct __user_cap_data_struct data[2] = { { .effective = effective,
+						    .permitted = permitted } };
 
 	return syscall(SYS_capset, &header, data) ? -errno : 0;
 }

@@ -193,8 +193,8 @@ static int tasks_map(struct piece *p, const struct mote_probes_config *cfg)
 			    tasks);
 
 	if (!err)
-		err = piece_map(p, 1, bpf_map__fd(p->bpf->maps.thread_recs), PROT_READ | PROT_WRITE, 0,
-				threads);
+		err = piece_map(p, 1, bpf_map__fd(p->bpf->maps.thread_recs), PROT_READ | PROT_WRITE,
+				0, threads);
 	return err ? err : bss_map(p);
 }
 

@@ -9,14 +9,14 @@
 #include <assert.h>
 #include <stdint.h>
 
-#define MOTE_MAGIC 0x65746f6du /* "mote" */
+#define MOTE_MAGIC            0x65746f6du /* "mote" */
 #define MOTE_PROTOCOL_VERSION 1
 
 enum mote_frame_type {
-	MOTE_FRAME_HELLO = 1,  /* once, on connect: schema, host, tiers, absent fields, tables */
-	MOTE_FRAME_DATA = 2,   /* rows of one stream */
+	MOTE_FRAME_HELLO = 1,   /* once, on connect: schema, host, tiers, absent fields, tables */
+	MOTE_FRAME_DATA = 2,    /* rows of one stream */
 	MOTE_FRAME_DROPPED = 3, /* this subscriber lost frames */
-	MOTE_FRAME_REPLY = 4,  /* answer to a request line */
+	MOTE_FRAME_REPLY = 4,   /* answer to a request line */
 	MOTE_FRAME_TYPES
 };
 

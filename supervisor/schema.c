@@ -11,8 +11,8 @@
 #define FIELD(STREAM, ID, name, type, kind, unit, help) \
 	[STREAM##_##ID] = { name, unit, help, MOTE_##type, MOTE_##kind },
 #define END(STREAM) \
-	} \
-	;   \
+	}           \
+	;           \
 	static_assert(STREAM##__FIELDS <= 64, "rows hold one presence bit a field");
 #include "schema.def"
 #undef STREAM

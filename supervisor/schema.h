@@ -38,11 +38,11 @@ enum mote_stream_id {
 #undef FIELD
 #undef END
 
-#define STREAM(ID, name, interval, help) enum {
+#define STREAM(ID, name, interval, help)                enum {
 #define FIELD(STREAM, ID, name, type, kind, unit, help) STREAM##_##ID,
-#define END(STREAM) \
+#define END(STREAM)      \
 	STREAM##__FIELDS \
-	} \
+	}                \
 	;
 #include "schema.def"
 #undef STREAM

@@ -210,7 +210,8 @@ void mote_self_sample(struct mote_self *self, const struct mote_self_sources *fr
 	mote_row_set(self->self, row, SELF_PARSE_ERRORS, host.parse_errors);
 	mote_row_set(self->self, row, SELF_FDS, self->fds + server.subscribers);
 	if (from->events)
-		mote_row_set(self->self, row, SELF_EVENTS_DROPPED, mote_events_dropped(from->events));
+		mote_row_set(self->self, row, SELF_EVENTS_DROPPED,
+			     mote_events_dropped(from->events));
 	mote_table_end(self->self);
 
 	mote_table_begin(self->tables, now);

@@ -47,7 +47,8 @@ unsigned int mote_self_push(struct mote_self *self, struct mote_engine *engine, 
 void mote_self_complete(struct mote_self *self, uint32_t file, uint32_t step, int res);
 void mote_self_sample(struct mote_self *self, const struct mote_self_sources *from, uint64_t now);
 
-/* Names, units and sizes of all tables, for hello: calls `each` for every row of the table stream. */
+/* Names, units and sizes of all tables, for hello: calls `each` for every row of the table stream.
+ */
 void mote_self_tables(const struct mote_self_sources *from,
 		      void (*each)(void *ctx, const char *name, const char *unit,
 				   const struct mote_fill *fill),

@@ -22,10 +22,10 @@
 struct mote_subscriber {
 	int fd; /* -1: the slot is free */
 	uint32_t generation;
-	uint64_t since;                   /* when it connected */
-	/* Operations under way; blocked: waits until writable, leaving: for the peer to be gone. */
-	bool receiving, sending, blocked, leaving;
-	bool input_over;                  /* it sends no more requests; it may still read */
+	uint64_t since; /* when it connected */
+	/* Operations under way; blocked: waits until writable, asking: whether the peer is gone. */
+	bool receiving, sending, blocked, asking;
+	bool input_over; /* it sends no more requests; it may still read */
 	bool closing;
 
 	uint8_t class_of[MOTE_STREAMS]; /* MOTE_NO_CLASS: not subscribed */

@@ -24,8 +24,8 @@ struct mote_tasks_ops {
 	 * `apart` they are not linked at all. It is called again when these have completed, until
 	 * it returns 0: the sample is complete then. It pushes at most `room` at a time.
 	 */
-	unsigned int (*push)(struct mote_tasks *tasks, struct mote_engine *engine, unsigned int half,
-			     uint32_t index, unsigned int room);
+	unsigned int (*push)(struct mote_tasks *tasks, struct mote_engine *engine,
+			     unsigned int half, uint32_t index, unsigned int room);
 	/* A completion of these: `step` is the tag's generation. */
 	void (*complete)(struct mote_tasks *tasks, uint32_t step, int res);
 	/* After the last: how many processes the half holds, or negative errno. */

@@ -114,7 +114,8 @@ int mote_tasks_iter_open(struct mote_probes_iterator *iterator, bool direct,
 	iter->base = (struct mote_tasks){ .ops = &iter_ops,
 					  .half = { iterator->half[0], iterator->half[1] },
 					  .max = iterator->processes };
-	/* Under lockdown=confidentiality memory is not read; the records' flags say what is known. */
+	/* Under lockdown=confidentiality memory is not read; the records' flags say what is known.
+	 */
 	if (!iterator->idents)
 		iter->base.absent |= 1ull << PROCESS_EXE;
 	iter->iterator = iterator;
