@@ -7,6 +7,7 @@
 #include "server.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,7 +179,7 @@ static void leave_class(struct mote_server *server, struct mote_subscriber *sub,
 /* Gives the slot back once no operation of it is under way. */
 static void finish_close(struct mote_server *server, struct mote_subscriber *sub)
 {
-	if (sub->receiving || sub->sending || sub->blocked || sub->leaving)
+	if (sub->receiving || sub->sending || sub->blocked || sub->asking)
 		return;
 	push(server, sub, MOTE_TAG_CLOSE, (struct mote_sqe){ .op = MOTE_OP_CLOSE, .fd = sub->fd });
 	server->frames_sent += sub->frames_sent;
@@ -200,7 +201,7 @@ static void begin_close(struct mote_server *server, struct mote_subscriber *sub)
 	mote_subscriber_clear(sub, server->arena);
 	sub->key_wanted = sub->key_begun = sub->poll_wanted = 0;
 	/* Ends the operations that wait, as close() would not. */
-	if (sub->receiving || sub->blocked || sub->leaving)
+	if (sub->receiving || sub->blocked)
 		shutdown(sub->fd, SHUT_RDWR);
 }
 
@@ -228,6 +229,35 @@ static void drop_oldest_silent(struct mote_server *server)
 		return;
 	begin_close(server, oldest);
 	finish_close(server, oldest); /* nothing of it may be under way */
+}
+
+/*
+ * The end of its input is either that it half-closed and reads on, or that it is gone, which must
+ * not keep its slot until something is due for it.
+ */
+static void ask_gone(struct mote_server *server, struct mote_subscriber *sub)
+{
+	sub->asking = true;
+	push(server, sub, MOTE_TAG_HANGUP, (struct mote_sqe){ .op = MOTE_OP_HANGUP, .fd = sub->fd });
+}
+
+static void gone(struct mote_server *server, struct mote_subscriber *sub, int res)
+{
+	sub->asking = false;
+	if (res < 0 || res & POLLHUP)
+		begin_close(server, sub);
+}
+
+/* There is no slot free: those that half-closed may be gone by now, and silent ones give way. */
+static void make_room(struct mote_server *server)
+{
+	for (unsigned int i = 0; i < server->nsubs; i++) {
+		struct mote_subscriber *sub = &server->subs[i];
+
+		if (sub->input_over && !sub->closing && !sub->asking)
+			ask_gone(server, sub);
+	}
+	drop_oldest_silent(server);
 }
 
 static void refuse(struct mote_server *server, int fd, const char *why)
@@ -275,7 +305,7 @@ static void accepted(struct mote_server *server, int fd)
 	if (mote_peer_check(fd, server->options))
 		refuse(server, fd, "its user is neither root, mote's own, nor in [socket] group");
 	else if (!sub) {
-		drop_oldest_silent(server);
+		make_room(server);
 		refuse(server, fd, "[socket] subscribers are connected already");
 	} else {
 		welcome(server, sub, fd);
@@ -461,9 +491,7 @@ static void received(struct mote_server *server, struct mote_subscriber *sub, in
 		begin_close(server, sub);
 		return;
 	}
-	/* Or it is gone, which must not keep its slot until something is sent to it. */
-	sub->leaving = true;
-	push(server, sub, MOTE_TAG_HANGUP, (struct mote_sqe){ .op = MOTE_OP_HANGUP, .fd = sub->fd });
+	ask_gone(server, sub);
 }
 
 static void sent(struct mote_server *server, struct mote_subscriber *sub, int res)
@@ -486,12 +514,6 @@ static void sent(struct mote_server *server, struct mote_subscriber *sub, int re
 		begin_close(server, sub);
 }
 
-static void gone(struct mote_server *server, struct mote_subscriber *sub)
-{
-	sub->leaving = false;
-	begin_close(server, sub);
-}
-
 void mote_server_complete(struct mote_server *server, const struct mote_cqe *cqe, uint64_t now)
 {
 	enum mote_tag_kind kind = mote_tag_kind(cqe->tag);
@@ -510,7 +532,7 @@ void mote_server_complete(struct mote_server *server, const struct mote_cqe *cqe
 	else if (kind == MOTE_TAG_WRITABLE)
 		sub->blocked = false;
 	else if (kind == MOTE_TAG_HANGUP)
-		gone(server, sub);
+		gone(server, sub, cqe->res);
 	if (sub->closing)
 		finish_close(server, sub);
 }

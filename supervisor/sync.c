@@ -109,6 +109,13 @@ static int do_close(struct sync_engine *sync, const struct mote_sqe *sqe, int fd
 	return fd < 0 ? -EBADF : result(close(fd));
 }
 
+static int hangup(int fd)
+{
+	struct pollfd poll_fd = { .fd = fd, .events = POLLRDHUP };
+
+	return poll(&poll_fd, 1, 0) < 0 ? -errno : poll_fd.revents;
+}
+
 static int execute(struct sync_engine *sync, const struct mote_sqe *sqe)
 {
 	int fd = sqe->flags & MOTE_SQE_SLOT ? sync->slots[sqe->fd] : sqe->fd;
@@ -131,7 +138,7 @@ static int execute(struct sync_engine *sync, const struct mote_sqe *sqe)
 	case MOTE_OP_WRITABLE:
 		return POLLOUT;
 	case MOTE_OP_HANGUP:
-		return POLLHUP;
+		return hangup(fd);
 	case MOTE_OPS:
 		break;
 	}
@@ -143,8 +150,6 @@ static short waits_for(const struct mote_sqe *sqe)
 {
 	if (sqe->op == MOTE_OP_WRITABLE)
 		return POLLOUT;
-	if (sqe->op == MOTE_OP_HANGUP)
-		return POLLHUP;
 	if (sqe->op == MOTE_OP_ACCEPT || (sqe->op == MOTE_OP_READ && sqe->flags & MOTE_SQE_WAIT) ||
 	    (sqe->op == MOTE_OP_RECV && !(sqe->flags & MOTE_SQE_NOWAIT)))
 		return POLLIN;

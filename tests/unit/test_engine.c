@@ -265,6 +265,25 @@ static void check_sockets(struct mote_engine *engine)
 	close(pair[0]);
 }
 
+/* A peer that half-closed is told from one that is gone, both at once. */
+static void check_hangup(struct mote_engine *engine)
+{
+	struct results all = { 0 };
+	int pair[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	shutdown(pair[1], SHUT_WR);
+	push(engine, (struct mote_sqe){ .tag = 1, .op = MOTE_OP_HANGUP, .fd = pair[0] });
+	collect(engine, &all, 1);
+	assert_true(result_of(&all, 1, NULL) >= 0);
+	assert_false(result_of(&all, 1, NULL) & POLLHUP);
+	close(pair[1]);
+	push(engine, (struct mote_sqe){ .tag = 2, .op = MOTE_OP_HANGUP, .fd = pair[0] });
+	collect(engine, &all, 1);
+	assert_true(result_of(&all, 2, NULL) & POLLHUP);
+	close(pair[0]);
+}
+
 /* A full socket gives EAGAIN at once, and is writable when the reader has read. */
 static void check_writable(struct mote_engine *engine)
 {
@@ -555,6 +574,7 @@ ON_BOTH(open_close)
 ON_BOTH(direct_chain)
 ON_BOTH(sockets)
 ON_BOTH(writable)
+ON_BOTH(hangup)
 ON_BOTH(accept)
 ON_BOTH(timer_chain)
 ON_BOTH(may_block)
@@ -568,7 +588,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		BOTH(name),      BOTH(reads),    BOTH(open_close), BOTH(direct_chain),
 		BOTH(sockets),   BOTH(writable), BOTH(accept),     BOTH(timer_chain),
-		BOTH(may_block), BOTH(full),     BOTH(signal),     cmocka_unit_test(test_equal),
+		BOTH(may_block), BOTH(full),     BOTH(signal),     BOTH(hangup),
+		cmocka_unit_test(test_equal),
 	};
 
 	return cmocka_run_group_tests(tests, open_engines, close_engines);
