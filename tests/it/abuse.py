@@ -12,8 +12,7 @@ import socket
 import statistics
 import time
 
-from lib import (DATA, DROPPED, GAP, HEADER, KEY, MS, REPLY, Client, Closed, Moted, Rows, check, monotonic,
-                 run)
+from lib import (DATA, DROPPED, KEY, MS, REPLY, Client, Closed, Moted, Rows, check, run)
 
 INTERVAL = 200
 random.seed(1)
@@ -35,28 +34,28 @@ def good_client(path, pipe):
     pipe.send(seen)
 
 
-def raw(path, data, timeout=5):
+def raw(path, data, quiet=1):
     """What comes back for these bytes until nothing comes for a while: replies' codes, lost, closed."""
     client = Client(path)
-    client.socket.settimeout(timeout)
     codes, lost, closed, sent = [], 0, False, 0
-    until = time.monotonic() + 60
+    until, last = time.monotonic() + 60, time.monotonic()
     try:
-        while time.monotonic() < until:
-            writable = select.select([client.socket], [client.socket] if sent < len(data) else [], [], 1)[1]
-            if writable:
-                sent += client.socket.send(data[sent:sent + 65536], socket.MSG_DONTWAIT)
-            frame = client.frame(0)
+        # Until all is sent and nothing came for a while.
+        while time.monotonic() < until and (sent < len(data) or time.monotonic() < last + quiet):
+            if sent < len(data) and select.select([], [client.socket], [], 0.05)[1]:
+                try:
+                    sent += client.socket.send(data[sent:sent + 65536], socket.MSG_DONTWAIT)
+                except BlockingIOError:
+                    pass
+                last = time.monotonic()
+            frame = client.frame(0 if sent < len(data) else 0.1)
             while frame:
+                last = time.monotonic()
                 if frame.type == REPLY:
                     codes.append(frame.body[0])
                 elif frame.type == DROPPED:
                     lost = frame.body[0]
-                frame = client.frame(0 if sent < len(data) else 0.7)
-            if sent == len(data):
-                break
-    except BlockingIOError:
-        pass
+                frame = client.frame(0)
     except (Closed, OSError):
         closed = True
     client.close()
@@ -130,6 +129,30 @@ def silent(moted, check_it):
         client.close()
 
 
+def dead(moted, check_it):
+    """Clients that subscribed at a long interval and died: nothing is due that would find them out."""
+    clients = []
+    for _ in range(14):
+        try:
+            clients.append(moted.client("subscribe filesystem interval=1h"))
+            clients[-1].wait(lambda f: f.type == REPLY, 3)
+        except (Closed, OSError):
+            pass
+    for client in clients:
+        client.close()
+    time.sleep(0.3)
+    served = 0
+    for _ in range(5):
+        try:
+            client = moted.client(timeout=3)
+            served += client.ask("ping", 3) == (0, "ok")
+            client.close()
+        except (Closed, OSError):
+            pass
+    check_it(f"{len(clients)} dead subscribers leave room for others at once", served == 5 and len(clients) >= 10,
+             (served, len(clients)))
+
+
 def connects(moted, n):
     """Come and go in all ways; says how many were let in."""
     welcome = 0
@@ -194,6 +217,7 @@ def one_round(moted, check_it, scale):
     many_lines(moted, check_it, 10000 // scale)
     half_closed(moted, check_it)
     silent(moted, check_it)
+    dead(moted, check_it)
     n = 2000 // scale
     welcome = connects(moted, n)
     check_it(f"{n} come and go, and are let in", welcome >= n // 4, welcome)
@@ -211,6 +235,19 @@ def settled(moted):
         previous = now
         time.sleep(0.2)
     return moted.rss(), [name for name in now if not name.startswith("/proc/") or not name.endswith("/cmdline")]
+
+
+def synchronous():
+    """The other engine meets the same clients."""
+    moted = Moted("--engine", "sync", "--probes", "none")
+    named = lambda text, *rest: check("sync: " + text, *rest)
+    malformed(moted, named)
+    half_closed(moted, named)
+    silent(moted, named)
+    dead(moted, named)
+    check("sync: clients come and go", connects(moted, 200) >= 50)
+    check("sync: and die", all(die(moted.path) for _ in range(3)))
+    check("sync: moted ends with 0", moted.stop() == 0, moted.log())
 
 
 def main():
@@ -238,6 +275,7 @@ def main():
     check("moted ends with 0", moted.stop() == 0, moted.log())
     lines = [line for line in moted.log().splitlines() if "refused" in line or "slow" in line]
     check("the log has at most two lines a minute of it", len(lines) <= 4, moted.log())
+    synchronous()
 
 
 def judge(seen):

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """The two engines side by side: --engine uring and --engine sync give the same hello, streams,
 fields, types and keys, and values that are equal, or lie between what the other engine gave just
-before and just after. Events are the same. A value counts as wrong if it is so in three rounds."""
+before and just after. Events are the same. A value counts as wrong if that of one row is so in
+three rounds."""
 import collections
 import subprocess
 import time
@@ -59,10 +60,10 @@ class Comparison:
                 continue
             both = set(before[name]) & set(after[name])
             for key in both - set(other[name]):
-                self.fault((name, "missing"), key)
+                self.fault((name, key, "missing"), key)
             if name != "process":
                 for key in set(other[name]) - set(before[name]) - set(after[name]):
-                    self.fault((name, "unknown"), key)
+                    self.fault((name, key, "unknown"), key)
             seen = set()
             for key in both & set(other[name]):
                 self.row(stream, *(side[name][key] for side in (before, other, after)), seen)
@@ -72,7 +73,7 @@ class Comparison:
     def row(self, stream, a, b, c, seen):
         for i, field in enumerate(stream.fields):
             x, y, z = a[i], b[i], c[i]
-            what = stream.name, field
+            what = stream.name, field, stream.key(b)
             if field in SPLIT and stream.name == "process":
                 j = stream.fields.index(SPLIT[field])
                 x, y, z = (None if r[i] is None else r[i] + r[j] for r in (a, b, c))
@@ -83,21 +84,20 @@ class Comparison:
             elif isinstance(x, (int, float)) != isinstance(y, (int, float)):
                 seen.add(((*what, "type"), f"{x} {y} {z}"))
             elif stream.name not in ("self", "table"):
-                self.value(stream, field, x, y, z, seen)
+                self.value(what, stream.kinds[field], x, y, z, seen)
 
-    def value(self, stream, field, x, y, z, seen):
+    def value(self, what, kind, x, y, z, seen):
         """self and table are each moted's own; the rest is of one machine."""
-        kind = stream.kinds[field]
-        self.compared[stream.name] += 1
+        self.compared[what[0]] += 1
         if kind == "counter":
-            self.between[stream.name] += x < z
+            self.between[what[0]] += x < z
             if not x <= y <= z:
-                seen.add(((stream.name, field, "counter"), f"{x} {y} {z}"))
+                seen.add(((*what, "counter"), f"{x} {y} {z}"))
         elif x == z != y and kind in ("info", "key"):
-            seen.add(((stream.name, field, kind), f"{x} {y} {z}"))
+            seen.add(((*what, kind), f"{x} {y} {z}"))
         elif x == z != y and isinstance(x, (int, float)) and (abs(y - x) > 0.5 * max(abs(x), abs(y), 100)):
             # A gauge may move and come back, but not far.
-            seen.add(((stream.name, field, kind), f"{x} {y} {z}"))
+            seen.add(((*what, kind), f"{x} {y} {z}"))
 
 
 def events(client, pids, seconds):
