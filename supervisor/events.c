@@ -23,10 +23,9 @@
 #define RING_DISCARD (1u << 30)
 #define RING_HEADER  8u
 
-#define DATAGRAMS                                                                              \
-	64        /* reads of the connector at first; twice as many a round while all are used \
-		   */
-#define ROUNDS 32 /* most a tick */
+/* Reads of the connector at first; twice as many a round while all of them bring something. */
+#define DATAGRAMS 64
+#define ROUNDS    32 /* most a tick */
 
 void mote_events_open_ring(struct mote_events *events, const struct mote_ringbuf *ring,
 			   const struct mote_event_ctl *ctl)
@@ -205,8 +204,7 @@ void mote_events_complete(struct mote_events *events, uint32_t step, int res)
 
 	if (res == -ENOBUFS) {
 		events->overruns++;
-		events->taken =
-			events->asked; /* it ends this round, but there are more behind it */
+		events->taken = events->asked; /* the round ends here, but there is more */
 	}
 	if (res <= 0)
 		return;

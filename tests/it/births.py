@@ -24,7 +24,7 @@ SETUPS = {
     "defaults": ("100ms", {}),
     "tp_btf": ("100ms", {"process": {"events": "tp_btf"}}),
     "small ring": ("1s", {"process": {"events": "tracepoint"}, "tables": {"events": "64KiB"}}),
-    "connector": ("50ms", {"process": {"events": "connector"}}),
+    "connector": ("1s", {"process": {"events": "connector"}}),
 }
 ROOM = {"socket": {"queue": "16MiB", "arena": "64MiB"}}
 
