@@ -688,10 +688,14 @@ static void encode_class(struct mote_server *server, unsigned int c, unsigned in
 	struct mote_class *class = &server->classes.class[c];
 	uint32_t size = (uint32_t)server->options->socket_frame;
 	const struct mote_source *source = &server->sources[stream];
-	bool done = !class_wanted(server, c, stream);
+	bool done = false;
 
-	/* A sample since the update's last frame may have taken the place of keys to come. */
-	if (!done && source->ops->forgot(source->ctx, class->update[stream].since)) {
+	/*
+	 * Nobody is there to take it: a log must not be kept for them. Or a sample since the update's
+	 * last frame may have taken the place of ended keys that were still to come.
+	 */
+	if (!class_wanted(server, c, stream) ||
+	    source->ops->forgot(source->ctx, class->update[stream].since)) {
 		close_update(server, c, stream);
 		return;
 	}
