@@ -499,7 +499,7 @@ static void sent(struct mote_server *server, struct mote_subscriber *sub, int re
 	sub->sending = false;
 	if (sub->closing)
 		return;
-	if (sub->torn) {
+	if (sub->torn || (res <= 0 && res != -EAGAIN && res != -EINTR)) {
 		begin_close(server, sub);
 	} else if (res > 0) {
 		mote_subscriber_sent(sub, server->arena, (uint32_t)res);
@@ -507,8 +507,6 @@ static void sent(struct mote_server *server, struct mote_subscriber *sub, int re
 		sub->blocked = true;
 		push(server, sub, MOTE_TAG_WRITABLE,
 		     (struct mote_sqe){ .op = MOTE_OP_WRITABLE, .fd = sub->fd });
-	} else if (res != -EINTR) {
-		begin_close(server, sub);
 	}
 	if (is_done(server, sub))
 		begin_close(server, sub);
@@ -621,7 +619,7 @@ static void close_update(struct mote_server *server, unsigned int c, unsigned in
 
 	lose_class(server, c, stream);
 	class->open &= ~(1u << stream);
-	if (source->ops->head)
+	if (source->ops && source->ops->head)
 		class->progress[stream].cursor = source->ops->head(source->ctx);
 }
 
@@ -836,12 +834,15 @@ static bool can_send(const struct mote_subscriber *sub)
 static void encode_all_keys(struct mote_server *server)
 {
 	for (unsigned int i = 0; i < server->nsubs; i++) {
-		struct mote_subscriber *sub = &server->subs[(server->first + i) % server->nsubs];
+		unsigned int turn = server->first + i;
+		struct mote_subscriber *sub =
+			&server->subs[turn < server->nsubs ? turn : turn - server->nsubs];
 
 		if (can_send(sub))
 			encode_keys(server, sub, ~server->urgent);
 	}
-	server->first = (server->first + 1) % server->nsubs;
+	if (++server->first == server->nsubs)
+		server->first = 0;
 }
 
 static void encode_more(struct mote_server *server)

@@ -592,9 +592,18 @@ ON_BOTH(signal)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		BOTH(name),      BOTH(reads),    BOTH(open_close), BOTH(direct_chain),
-		BOTH(sockets),   BOTH(writable), BOTH(accept),     BOTH(timer_chain),
-		BOTH(may_block), BOTH(full),     BOTH(signal),     BOTH(hangup),
+		BOTH(name),
+		BOTH(reads),
+		BOTH(open_close),
+		BOTH(direct_chain),
+		BOTH(sockets),
+		BOTH(writable),
+		BOTH(accept),
+		BOTH(timer_chain),
+		BOTH(may_block),
+		BOTH(full),
+		BOTH(signal),
+		BOTH(hangup),
 		cmocka_unit_test(test_equal),
 	};
 

@@ -25,6 +25,10 @@
 
 #define SIZE 8192
 
+/* What the event stream gave last; its texts are in `out`. */
+static msgpack_object row[EVENT__FIELDS];
+static msgpack_unpacked out;
+
 struct fixture {
 	struct fake_ring ring;
 	struct mote_events events;
@@ -57,6 +61,7 @@ static int teardown(void **state)
 {
 	struct fixture *f = *state;
 
+	msgpack_unpacked_destroy(&out);
 	mote_events_close(&f->events);
 	fake_ring_close(&f->ring);
 	return 0;
@@ -160,9 +165,8 @@ static void test_dropped(void **state)
 	assert_int_equal(mote_events_dropped(&f->events), 7);
 }
 
-/* What the event stream gives next; false: nothing. */
-static bool next_row(struct mote_events *events, uint64_t since, uint64_t *cursor,
-		     msgpack_unpacked *out)
+/* Takes what it gives next; false: nothing. */
+static bool next_row(struct mote_events *events, uint64_t since, uint64_t *cursor)
 {
 	static char buf[4096];
 	struct mote_writer writer;
@@ -172,9 +176,11 @@ static bool next_row(struct mote_events *events, uint64_t since, uint64_t *curso
 	if (!mote_events_source.row(events, since, cursor, &pk))
 		return false;
 	assert_false(writer.full);
-	msgpack_unpacked_init(out);
-	assert_int_equal(msgpack_unpack_next(out, buf, writer.len, NULL), MSGPACK_UNPACK_SUCCESS);
-	assert_int_equal(out->data.via.array.size, EVENT__FIELDS);
+	msgpack_unpacked_destroy(&out);
+	msgpack_unpacked_init(&out);
+	assert_int_equal(msgpack_unpack_next(&out, buf, writer.len, NULL), MSGPACK_UNPACK_SUCCESS);
+	assert_int_equal(out.data.via.array.size, EVENT__FIELDS);
+	memcpy(row, out.data.via.array.ptr, sizeof(row));
 	return true;
 }
 
@@ -189,24 +195,21 @@ static void test_rows_follow_seen(void **state)
 {
 	struct fixture *f = *state;
 	uint64_t cursor = mote_events_source.head(&f->events);
-	msgpack_unpacked out;
 
 	put(f, 1, 10, 0);
 	put(f, 2, 10, FAKE_DISCARD);
 	put(f, 3, 20, 0);
-	assert_false(next_row(&f->events, 1, &cursor, &out));
+	assert_false(next_row(&f->events, 1, &cursor));
 	expect(f, 10, 1);
 	expect(f, 10, 0);
-	assert_true(next_row(&f->events, 1, &cursor, &out));
-	assert_int_equal(out.data.via.array.ptr[EVENT_PID].via.u64, 1);
-	msgpack_unpacked_destroy(&out);
-	assert_false(next_row(&f->events, 1, &cursor, &out));
+	assert_true(next_row(&f->events, 1, &cursor));
+	assert_int_equal(row[EVENT_PID].via.u64, 1);
+	assert_false(next_row(&f->events, 1, &cursor));
 	expect(f, 20, 3);
-	assert_false(next_row(&f->events, 0, &cursor, &out)); /* a keyframe has none */
-	assert_true(next_row(&f->events, 1, &cursor, &out));
-	assert_int_equal(out.data.via.array.ptr[EVENT_PID].via.u64, 3);
-	msgpack_unpacked_destroy(&out);
-	assert_false(next_row(&f->events, 1, &cursor, &out));
+	assert_false(next_row(&f->events, 0, &cursor)); /* a keyframe has none */
+	assert_true(next_row(&f->events, 1, &cursor));
+	assert_int_equal(row[EVENT_PID].via.u64, 3);
+	assert_false(next_row(&f->events, 1, &cursor));
 	assert_int_equal(cursor, mote_events_source.head(&f->events));
 	mote_events_source.trim(&f->events, cursor);
 	assert_int_equal(f->ring.consumer, f->ring.producer);
@@ -237,14 +240,11 @@ static void test_exec_row(void **state)
 		.argv = "ls\0-l\0x",
 	};
 	uint64_t cursor = mote_events_source.head(&f->events);
-	const msgpack_object *row;
-	msgpack_unpacked out;
 
 	/* The record is cut after argv. */
 	fake_ring_put(&f->ring, &exec, offsetof(struct mote_event_exec, argv) + 7, 0);
 	expect(f, 9, 7);
-	assert_true(next_row(&f->events, 1, &cursor, &out));
-	row = out.data.via.array.ptr;
+	assert_true(next_row(&f->events, 1, &cursor));
 	assert_true(is_text(&row[EVENT_TYPE], "exec"));
 	assert_int_equal(row[EVENT_START].via.u64, 3);
 	assert_int_equal(row[EVENT_PPID].via.u64, 6);
@@ -254,7 +254,6 @@ static void test_exec_row(void **state)
 	assert_true(is_text(&row[EVENT_ARGV].via.array.ptr[2], "x"));
 	assert_int_equal(row[EVENT_EXIT_CODE].type, MSGPACK_OBJECT_NIL);
 	assert_int_equal(row[EVENT_UTIME].type, MSGPACK_OBJECT_NIL);
-	msgpack_unpacked_destroy(&out);
 }
 
 static void test_exit_row(void **state)
@@ -266,20 +265,16 @@ static void test_exit_row(void **state)
 		.counts = { .utime = 30, .stime = 10, .run_time = 80, .nivcsw = 4 },
 	};
 	uint64_t cursor = mote_events_source.head(&f->events);
-	const msgpack_object *row;
-	msgpack_unpacked out;
 
 	fake_ring_put(&f->ring, &event, sizeof(event), 0);
 	expect(f, 9, 7);
-	assert_true(next_row(&f->events, 1, &cursor, &out));
-	row = out.data.via.array.ptr;
+	assert_true(next_row(&f->events, 1, &cursor));
 	assert_true(is_text(&row[EVENT_TYPE], "exit"));
 	assert_int_equal(row[EVENT_EXIT_CODE].via.u64, 256);
 	assert_int_equal(row[EVENT_UTIME].via.u64, 60);
 	assert_int_equal(row[EVENT_STIME].via.u64, 20);
 	assert_int_equal(row[EVENT_NIVCSW].via.u64, 4);
 	assert_int_equal(row[EVENT_ARGV].type, MSGPACK_OBJECT_NIL);
-	msgpack_unpacked_destroy(&out);
 }
 
 /* The connector: its datagrams become events; what has no room is counted. */

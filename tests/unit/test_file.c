@@ -362,6 +362,7 @@ static void test_short_reads(void **state)
 	assert_int_equal(text.len, 3 * 8192);
 	assert_false(file.cut);
 	text = by_hand(&file, &fake, (const int[]){ 8192, 8192, 8192, 1 });
+	assert_int_equal(text.len, 3 * 8192 + 1);
 	assert_true(file.cut);
 	text = by_hand(&file, &fake, (const int[]){ 5, -EINTR, 5, 0 });
 	assert_int_equal(text.len, 0);

@@ -431,8 +431,9 @@ static void test_names(void **state)
 	task = mote_process_wants_argv(f->process, &from);
 	assert_int_equal(task->pid, 10);
 	assert_null(mote_process_wants_argv(f->process, &from));
-	mote_process_give_argv(f->process, 10, MS + MOTE_NS_PER_TICK, 1, "x", 1, f->now); /* another's */
-	mote_process_give_argv(f->process, 10, MS, 2, "x", 1, f->now);     /* another image's */
+	mote_process_give_argv(f->process, 10, MS + MOTE_NS_PER_TICK, 1, "x", 1,
+			       f->now);                                /* another's */
+	mote_process_give_argv(f->process, 10, MS, 2, "x", 1, f->now); /* another image's */
 	from = 0;
 	assert_non_null(mote_process_wants_argv(f->process, &from));
 	mote_process_give_argv(f->process, 10, MS, 1, "a\0b", 3, f->now);

@@ -142,11 +142,12 @@ static void test_hostile(void **state)
 	BAD("interval 1s\0", "'1s?'");
 	memset(line, 'a', sizeof(line));
 	bad(line, sizeof(line), "is no request");
-	memcpy(line, "poll ", 5);
+	strcpy(line, "poll ");
+	line[5] = 'a';
 	bad(line, sizeof(line), "no stream 'aaaa");
 	memset(line + 5, ',', sizeof(line) - 5);
 	bad(line, sizeof(line), "no stream ''");
-	memcpy(line, "interval ", 9);
+	strcpy(line, "interval ");
 	memset(line + 9, '9', sizeof(line) - 9);
 	bad(line, sizeof(line), "up to 1h");
 	memset(line + 9, '0', sizeof(line) - 9);
