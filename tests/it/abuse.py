@@ -12,7 +12,7 @@ import socket
 import statistics
 import time
 
-from lib import (DATA, DROPPED, KEY, MS, REPLY, Client, Closed, Moted, Rows, check, run)
+from lib import (DATA, DROPPED, KEY, MS, REPLY, Client, Closed, Moted, Rows, check, monotonic, run)
 
 INTERVAL = 200
 random.seed(1)
@@ -222,7 +222,7 @@ def one_round(moted, check_it, scale):
     welcome = connects(moted, n)
     check_it(f"{n} come and go, and are let in", welcome >= n // 4, welcome)
     check_it("clients are killed in the middle of a frame", all(die(moted.path) for _ in range(20 // scale)))
-    flood(moted, 3 / scale)
+    flood(moted, 1 / scale)
 
 
 def settled(moted):
@@ -263,6 +263,7 @@ def main():
     deaf = never_reads(moted)
     one_round(moted, check, 1)
     deaf.close()
+    flooded = monotonic(), flood(moted, 4), monotonic()
     rss_after, fds_after = settled(moted)
     check("descriptors are those of before", [f.split(":")[0] for f in fds] == [f.split(":")[0] for f in fds_after],
           (fds, fds_after))
@@ -272,6 +273,9 @@ def main():
     seen = pipe.recv() if pipe.poll(10) else []
     good.join(5)
     judge(seen)
+    during = [b[1] - a[1] for a, b in zip(seen, seen[1:]) if flooded[0] < a[1] and b[1] < flooded[2]]
+    late = [step / MS for step in during if step > 1.5 * INTERVAL * MS]
+    check("polls without a pause keep no tick off", len(during) >= 10 and len(late) <= 1, (len(during), late))
     check("moted ends with 0", moted.stop() == 0, moted.log())
     lines = [line for line in moted.log().splitlines() if "refused" in line or "slow" in line]
     check("the log has at most two lines a minute of it", len(lines) <= 4, moted.log())
