@@ -389,6 +389,7 @@ static int subscribe(struct mote_server *server, struct mote_subscriber *sub,
 		leave_class(server, sub, i);
 		sub->class_of[i] = (uint8_t)class[i];
 		sub->poll_wanted &= ~(1u << i);
+		sub->polled &= ~(1u << i);
 		want_keyframe(server, sub, i);
 	}
 	return err;
@@ -774,6 +775,7 @@ static bool encode_key_part(struct mote_server *server, struct mote_subscriber *
 	if (done) {
 		sub->key_wanted &= ~(1u << stream);
 		sub->key_begun &= ~(1u << stream);
+		sub->polled |= sub->poll_wanted & 1u << stream;
 		sub->poll_wanted &= ~(1u << stream);
 	}
 	return true;

@@ -35,6 +35,8 @@ void mote_subscriber_lost(struct mote_subscriber *sub, unsigned int stream, uint
 	if (stream >= MOTE_STREAMS)
 		return;
 	/* A keyframe whose parts are lost begins again. A poll's stays a poll's. */
+	sub->poll_wanted |= sub->polled & 1u << stream;
+	sub->polled &= ~(1u << stream);
 	if (sub->class_of[stream] != MOTE_NO_CLASS || sub->key_wanted & 1u << stream ||
 	    sub->poll_wanted & 1u << stream)
 		sub->key_wanted |= 1u << stream;
@@ -109,6 +111,8 @@ void mote_subscriber_sent(struct mote_subscriber *sub, struct mote_arena *arena,
 		sent -= frame->len;
 		pop(sub, arena);
 	}
+	if (!sub->count)
+		sub->polled = 0;
 }
 
 void mote_subscriber_clear(struct mote_subscriber *sub, struct mote_arena *arena)

@@ -32,6 +32,7 @@ struct mote_subscriber {
 	uint32_t key_wanted;            /* streams whose keyframe is owed */
 	uint32_t poll_wanted;           /* of these, those that were polled only */
 	uint32_t key_begun;             /* of these, those whose keyframe is on its way */
+	uint32_t polled; /* streams whose polled keyframe is in the queue to its end */
 	struct mote_progress progress[MOTE_STREAMS];
 
 	uint32_t queue[MOTE_QUEUE_FRAMES];

@@ -382,6 +382,38 @@ static void test_accept_fails(void **state)
 	fixture_free(f);
 }
 
+/* The parts of a poll were all queued, then evicted for others: it is owed all the same. */
+static void test_poll_evicted(void **state)
+{
+	struct fixture *f = fixture_new(4096, 16384, 16384, 64);
+	struct client *c = connect_client(f), *other = connect_client(f);
+
+	fill_source(f, 12, 400);
+	settle(f);
+	c->space = 0;
+	say(f, c, "poll process\n");
+	settle(f); /* the reply blocks it */
+	say(f, other, "subscribe process interval=100ms\n");
+	c->space = 20;
+	tick(f);
+	settle(f);
+	c->space = 0;
+	for (int i = 0; i < 12; i++) {
+		fill_source(f, 12, 400);
+		for (int k = 0; k < 12; k++)
+			f->source.changed[k] = f->now - f->now % (100 * MS) + 100 * MS;
+		tick(f);
+		settle(f);
+	}
+	c->space = PENDING;
+	settle(f);
+	tick(f);
+	settle(f);
+	assert_true(c->lost_frames > 0);
+	same_rows(f, c);
+	fixture_free(f);
+}
+
 /* Between two frames of one update more ended than is remembered. */
 static void test_forgot_while_open(void **state)
 {
@@ -514,6 +546,7 @@ int main(void)
 		cmocka_unit_test(test_absent_stream_half_closed),
 		cmocka_unit_test(test_accept_fails),
 		cmocka_unit_test(test_forgot_while_open),
+		cmocka_unit_test(test_poll_evicted),
 		cmocka_unit_test(test_generation),
 		cmocka_unit_test(test_random),
 	};
