@@ -417,6 +417,41 @@ static void test_ended_and_forgot(void **state)
 	fixture_free(f);
 }
 
+/* More end between two frames of one update: each key that was to come still comes. */
+static void test_ended_while_an_update_is_open(void **state)
+{
+	struct fixture *f = fixture_new(false, &fake_ops);
+	bool told[MAX] = { false };
+	uint64_t cursor = 0, since = f->now;
+
+	for (uint32_t pid = 1; pid < 100; pid++)
+		add_task(f, pid, MS, 1);
+	sampled(f, f->now);
+	since = f->now;
+	for (uint32_t round = 0; round < 4; round++) {
+		for (uint32_t pid = 1 + 25 * (round + 1); pid < 100; pid++)
+			add_task(f, pid, MS, 1);
+		sampled(f, f->now);
+		for (int i = 0; i < (round < 3 ? 7 : 1000); i++) {
+			char buf[64];
+			struct mote_writer writer;
+			msgpack_packer pk;
+			msgpack_unpacked out;
+
+			mote_writer_init(&writer, &pk, buf, sizeof(buf));
+			if (!mote_process_source.ended(f->process, since, &cursor, &pk))
+				break;
+			unpack(buf, writer.len, &out);
+			told[out.data.via.array.ptr[0].via.u64] = true;
+			msgpack_unpacked_destroy(&out);
+		}
+	}
+	/* Of the first round all; later ones are in the next update too. */
+	for (uint32_t pid = 1; pid <= 25; pid++)
+		assert_true(told[pid]);
+	fixture_free(f);
+}
+
 /* Names: of this very image, kept while it lives, void after an exec, freed at its end. */
 static void test_names(void **state)
 {
@@ -672,6 +707,7 @@ int main(void)
 		cmocka_unit_test(test_cpu_split),
 		cmocka_unit_test(test_proc_ticks),
 		cmocka_unit_test(test_ended_and_forgot),
+		cmocka_unit_test(test_ended_while_an_update_is_open),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_texts_full),
 		cmocka_unit_test(test_model),
