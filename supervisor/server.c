@@ -564,6 +564,12 @@ static bool takes(const struct mote_subscriber *sub, unsigned int class, unsigne
 	return !(sub->key_wanted & 1u << stream) || sub->key_begun & 1u << stream;
 }
 
+static void log_slow(struct mote_server *server)
+{
+	mote_log_limited(&server->dropped_limit, server->now,
+			 "a subscriber is slow: frames are dropped for it, then a keyframe follows");
+}
+
 /* Gives a frame to all of its class. */
 static void queue_shared(struct mote_server *server, uint32_t id, unsigned int class,
 			 unsigned int stream)
@@ -579,9 +585,7 @@ static void queue_shared(struct mote_server *server, uint32_t id, unsigned int c
 			continue;
 		if (mote_subscriber_queue(sub, server->arena, id, server->options->socket_queue)) {
 			mote_subscriber_lost(sub, stream, len);
-			mote_log_limited(
-				&server->dropped_limit, server->now,
-				"a subscriber is slow: frames are dropped for it, then a keyframe follows");
+			log_slow(server);
 		}
 		if (sub->queued_bytes > server->queue_peak)
 			server->queue_peak = sub->queued_bytes;
@@ -618,6 +622,8 @@ static void close_update(struct mote_server *server, unsigned int c, unsigned in
 	struct mote_class *class = &server->classes.class[c];
 	const struct mote_source *source = &server->sources[stream];
 
+	if (class_wanted(server, c, stream))
+		log_slow(server);
 	lose_class(server, c, stream);
 	class->open &= ~(1u << stream);
 	if (source->ops && source->ops->head)
