@@ -12,7 +12,7 @@ HOST = "cpu,kernel,memory,vm,load,pressure,disk,netdev,filesystem"
 PROCESSES = HOST + ",process,event"
 ALL = PROCESSES + ",self,table"
 # More processes than the default table of 8192 takes.
-LARGE = "[tables]\nprocesses = 16384\n"
+LARGE = "[tables]\nprocesses = 16384\ntext = 2MiB\n"
 
 
 class Failure(Exception):

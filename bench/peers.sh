@@ -6,13 +6,13 @@
 #
 # Debian's packages are not installed: they are fetched by apt into BUILD/peers and unpacked there,
 # so nothing of the system changes and no daemon starts. What is installed already is used as it is.
-# Ends only what it started, by pid. WINDOWS=3 WINDOW=5 (s) PROCESSES="0 1000" AGENTS="..."
+# Ends only what it started, by pid. WINDOWS=3 WINDOW=4 (s) PROCESSES="0 1000" AGENTS="..."
 # shellcheck disable=SC2016 # dpkg-deb takes ${Package} as it is
 set -u
 export LC_ALL=C.UTF-8
 build=$(realpath "${1:?usage: bench/peers.sh BUILD}")
 peers=$build/peers root=$build/peers/root
-windows=${WINDOWS:-3} window=${WINDOW:-5}
+windows=${WINDOWS:-3} window=${WINDOW:-4}
 agents=${AGENTS:-moted sadc atop top node_exporter process-exporter netdata}
 work=$(mktemp -d "${TMPDIR:-/tmp}/mote-peers.XXXXXX")
 pids=() reader=
@@ -180,20 +180,24 @@ start() {
 	esac
 }
 
-cpu_ns() { NOPSS=1 "$build/bench/peerstat" "${pids[@]}" | cut -d' ' -f1; }
+# Nothing if the agent is gone.
+cpu_ns() {
+	local figures
+	figures=$(NOPSS=1 "$build/bench/peerstat" "${pids[@]}") && echo "${figures%% *}"
+}
 ticks() { if [ -e "$work/scrapes" ]; then wc -l <"$work/scrapes"; else echo "${EPOCHREALTIME/./}"; fi; }
 
 # measure AGENT N: one JSON line
 measure() {
 	local agent=$1 i cpu before ticks_before values=()
-	rm -f "$work/scrapes"
+	rm -rf "${work:?}"/*
 	start "$agent"
 	sleep "$warm"
 	for ((i = 0; i < windows; i++)); do
 		before=$(cpu_ns) ticks_before=$(ticks)
 		sleep "$window"
 		cpu=$(cpu_ns)
-		if [ -z "$cpu" ] || [ -z "$before" ]; then
+		if [ -z "$cpu" ] || [ -z "$before" ] || [ "$cpu" = "$before" ]; then
 			echo "peers.sh: $agent did not run: $(tail -1 "$work/log")" >&2
 			stop_agent
 			return 1

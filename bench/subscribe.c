@@ -28,7 +28,7 @@ static struct {
 	int64_t *delays;
 	size_t ndelays;
 	bool keying[STREAMS_MAX]; /* the keyframe of a stream takes several frames */
-	uint64_t key_bytes, key_rows, key_frames, bytes, rows, frames, ended;
+	uint64_t key_bytes, key_rows, key_frames, bytes, rows, frames, ended, events;
 	struct counters first, last;
 	bool has_self;
 } run;
@@ -95,8 +95,10 @@ static void take_data(const struct mote_message *message, int64_t now)
 		run.key_rows += message->nrows;
 		run.key_frames++;
 	} else if (run.seen >= run.warm) {
+		bool event = message->stream && !strcmp(message->stream->name, "event");
+
 		run.bytes += message->raw_size;
-		run.rows += message->nrows;
+		*(event ? &run.events : &run.rows) += message->nrows;
 		run.ended += message->nended;
 		run.frames++;
 		if (run.ndelays < DELAYS_MAX)
@@ -176,9 +178,10 @@ static void print_result(void)
 	printf(",\"key\":{\"bytes\":%llu,\"rows\":%llu,\"frames\":%llu}",
 	       (unsigned long long)run.key_bytes, (unsigned long long)run.key_rows,
 	       (unsigned long long)run.key_frames);
-	printf(",\"changed\":{\"bytes\":%llu,\"rows\":%llu,\"frames\":%llu,\"ended\":%llu}",
+	printf(",\"changed\":{\"bytes\":%llu,\"rows\":%llu,\"frames\":%llu,\"ended\":%llu,\"events\":%llu}",
 	       (unsigned long long)run.bytes, (unsigned long long)run.rows,
-	       (unsigned long long)run.frames, (unsigned long long)run.ended);
+	       (unsigned long long)run.frames, (unsigned long long)run.ended,
+	       (unsigned long long)run.events);
 	if (run.has_self)
 		printf(",\"self\":{\"waits\":%.0f,\"ticks\":%.0f,\"overruns\":%.0f,\"late\":%.0f}",
 		       run.last.waits - run.first.waits, run.last.ticks - run.first.ticks,

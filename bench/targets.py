@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""The numbers to reach. Each check gives (name, figure, limit, reached)."""
+"""The numbers to reach. Ratios are of minima: what else a shared machine does only ever adds, and it
+adds to both sides, which ran in the same seconds or one after the other; medians stand beside them
+in the tables."""
 
 MIB = 1 << 20
 PEERS = (  # agent, sleepers, how many times dearer than moted it must be
@@ -12,7 +14,8 @@ def row_of(data, name):
 
 
 def at_most(name, figure, limit, unit=""):
-    return {"name": name, "figure": round(figure, 3), "limit": limit, "unit": unit,
+    """One target: what was found, and whether that is within the limit."""
+    return {"name": name, "figure": round(figure, 4), "limit": limit, "unit": unit,
             "reached": figure <= limit}
 
 
@@ -22,7 +25,7 @@ def linear(data):
     most = row_of(data, "10000 sleepers")
 
     def each(row):
-        return ((row["moted_us"]["median"] - base["moted_us"]["median"]) /
+        return ((row["moted_us"]["min"] - base["moted_us"]["min"]) /
                 (row["processes"] - base["processes"]))
     return at_most("cost of one more process at 10,000, against that at 1,000",
                    each(most) / each(thousand), 2, "x")
@@ -30,7 +33,7 @@ def linear(data):
 
 def own(data):
     thousand = row_of(data, "1000 sleepers")
-    moted, pooled = thousand["moted_us"]["median"], thousand["floor_us"]["pooled"]["median"]
+    moted, pooled = thousand["moted_us"]["min"], thousand["floor_us"]["pooled"]["min"]
     count = data["counts"]
     yield at_most("host streams and 1,000 processes, of the pooled-pread floor for the same",
                   moted / pooled, 0.2, "x")
@@ -49,12 +52,14 @@ def own(data):
 
 
 def beside_peers(data):
-    rows = {(row["agent"], row["sleepers"]): row["cpu_us"]["median"] for row in data["peers"]}
+    rows = {(row["agent"], row["sleepers"]): row["cpu_us"]["min"] for row in data["peers"]}
     for agent, n, times in PEERS:
-        if (agent, n) in rows:
-            streams = "host streams and 1,000 processes" if n else "host streams alone"
-            yield at_most(f"{streams}, of {agent}", rows["moted", n] / rows[agent, n], 1 / times,
-                          "x")
+        name = f"{'host streams and 1,000 processes' if n else 'host streams alone'}, of {agent}"
+        if rows.get(("moted", n)) and rows.get((agent, n)):
+            yield at_most(name, rows["moted", n] / rows[agent, n], 1 / times, "x")
+        elif not data["quick"]:
+            yield {"name": name + ", which did not run", "figure": -1, "limit": 1 / times,
+                   "unit": "x", "reached": False}
 
 
 def check(data):
