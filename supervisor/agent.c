@@ -331,6 +331,10 @@ int mote_agent_serve(struct mote_agent *agent)
 	int err;
 
 	set_blocking(agent);
+	for (unsigned int i = 0; i < MOTE_STREAMS; i++) {
+		if (!agent->sources[i].ops)
+			agent->sources[i].ops = &mote_empty_source;
+	}
 	agent->hello.options = agent->options;
 	agent->hello.engine = mote_engine_name(agent->engine);
 	agent->hello.tiers = &agent->tiers;

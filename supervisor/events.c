@@ -315,26 +315,11 @@ static bool event_patient(void *ctx)
 	return mote_ringbuf_fill(&events->ring) < events->ring.size / 2;
 }
 
-static bool no_ended(void *ctx, uint64_t since, uint64_t *cursor, msgpack_packer *pk)
-{
-	return false;
-}
-
-static void no_totals(void *ctx, msgpack_packer *pk)
-{
-	msgpack_pack_nil(pk);
-}
-
-static bool never_forgot(void *ctx, uint64_t since)
-{
-	return false;
-}
-
 const struct mote_source_ops mote_events_source = {
 	.row = event_row,
-	.ended = no_ended,
-	.totals = no_totals,
-	.forgot = never_forgot,
+	.ended = mote_source_no_more,
+	.totals = mote_source_no_totals,
+	.forgot = mote_source_remembers,
 	.epoch = NULL,
 	.head = event_head,
 	.trim = event_trim,

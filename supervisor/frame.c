@@ -335,3 +335,25 @@ const struct mote_source_ops mote_table_source = {
 	.forgot = table_forgot,
 	.epoch = table_epoch,
 };
+
+bool mote_source_no_more(void *ctx, uint64_t since, uint64_t *cursor, msgpack_packer *pk)
+{
+	return false;
+}
+
+void mote_source_no_totals(void *ctx, msgpack_packer *pk)
+{
+	msgpack_pack_nil(pk);
+}
+
+bool mote_source_remembers(void *ctx, uint64_t since)
+{
+	return false;
+}
+
+const struct mote_source_ops mote_empty_source = {
+	.row = mote_source_no_more,
+	.ended = mote_source_no_more,
+	.totals = mote_source_no_totals,
+	.forgot = mote_source_remembers,
+};

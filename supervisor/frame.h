@@ -91,5 +91,12 @@ void mote_pack_list(msgpack_packer *pk, const char *text, size_t len);
 
 /* The source of a table's rows; ctx is the table. */
 extern const struct mote_source_ops mote_table_source;
+/* For sources without rows, ended keys or totals, and those that forget no key. */
+bool mote_source_no_more(void *ctx, uint64_t since, uint64_t *cursor, msgpack_packer *pk);
+void mote_source_no_totals(void *ctx, msgpack_packer *pk);
+bool mote_source_remembers(void *ctx, uint64_t since);
+
+/* The source of a stream that this host does not have: no rows, ever. */
+extern const struct mote_source_ops mote_empty_source;
 
 #endif
