@@ -85,9 +85,10 @@ $(BUILD)/libmote.so.1: $(LIBMOTE:%.c=$(BUILD)/%.pic.o)
 	$(CC) -shared -Wl,-soname,libmote.so.1 $(MOTE_LDFLAGS) -o $@ $^ $(shell pkg-config --libs $(MSGPACK))
 $(BUILD)/libmote.so: $(BUILD)/libmote.so.1
 	ln -sf $(<F) $@
+PC := sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@MSGPACK@|$(MSGPACK)|'
 $(BUILD)/libmote.pc: dist/libmote.pc.in Makefile
 	@mkdir -p $(@D)
-	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@MSGPACK@|$(MSGPACK)|' $< > $@.tmp && mv $@.tmp $@
+	$(PC) $< > $@.tmp && mv $@.tmp $@
 $(BUILD)/mote: $(call obj,$(CLIENT)) $(BUILD)/libmote.a
 	$(CC) $(MOTE_LDFLAGS) -o $@ $^ $(shell pkg-config --libs $(MSGPACK))
 
@@ -149,7 +150,8 @@ install: all
 	install -Dm644 $(BUILD)/libmote.a $(DESTDIR)$(PREFIX)/lib/libmote.a
 	install -Dm755 $(BUILD)/libmote.so.1 $(DESTDIR)$(PREFIX)/lib/libmote.so.1
 	ln -sf libmote.so.1 $(DESTDIR)$(PREFIX)/lib/libmote.so
-	install -Dm644 $(BUILD)/libmote.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/libmote.pc
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	$(PC) dist/libmote.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/libmote.pc
 	install -Dm644 dist/mote.conf $(DESTDIR)$(PREFIX)/share/doc/mote/mote.conf
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
 	sed 's|/usr/local|$(PREFIX)|' dist/mote.service > $(DESTDIR)$(PREFIX)/lib/systemd/system/mote.service
