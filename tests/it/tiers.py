@@ -119,7 +119,8 @@ def compare(sides, pids):
     check("fields that the tiers should have in common are given by both", set(COMPARED) <= set(fields),
           set(COMPARED) - set(fields))
     for field in fields:
-        pairs = [(key, iterator[key][field], proc[key][field]) for key in both]
+        keys = both if field in COMPARED else ours
+        pairs = [(key, iterator[key][field], proc[key][field]) for key in keys]
         pairs = [p for p in pairs if p[1] is not None and p[2] is not None]
         wrong = [p for p in pairs if not equal(field, p[1], p[2])]
         least = 60 if field in COMPARED and field not in ("argv", "rss", "shared") else 25 if field in COMPARED else 1

@@ -33,11 +33,12 @@ struct fixture {
 
 static const struct mote_tasks_ops fake_tasks = { .name = "iterator" };
 
-static struct fixture *fixture_new(bool direct)
+static struct fixture *fixture_with(bool direct, unsigned int workers)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 
 	mote_options_default(&f->options);
+	f->options.loop_workers = workers;
 	f->options.process_argv_reads = 4;
 	fake_engine_init(&f->engine, direct);
 	f->tasks = (struct mote_tasks){ .ops = &fake_tasks,
@@ -49,6 +50,11 @@ static struct fixture *fixture_new(bool direct)
 			 0);
 	f->now = 1000;
 	return f;
+}
+
+static struct fixture *fixture_new(bool direct)
+{
+	return fixture_with(direct, 3);
 }
 
 static void fixture_free(struct fixture *f)
@@ -104,9 +110,9 @@ static void complete(struct fixture *f, const struct mote_sqe *sqe, int res)
 }
 
 /* Does the next operation as the kernel would; returns what it was. `fail`: a negative errno. */
-static enum mote_op step(struct fixture *f, int fail)
+static enum mote_op step_at(struct fixture *f, unsigned int at, int fail)
 {
-	struct mote_sqe sqe = fake_take(&f->engine, 0);
+	struct mote_sqe sqe = fake_take(&f->engine, at);
 	int res = fail;
 
 	if (sqe.op == MOTE_OP_OPEN && !fail) {
@@ -119,6 +125,11 @@ static enum mote_op step(struct fixture *f, int fail)
 	}
 	complete(f, &sqe, res);
 	return sqe.op;
+}
+
+static enum mote_op step(struct fixture *f, int fail)
+{
+	return step_at(f, 0, fail);
 }
 
 static void check_all_named(bool direct)
@@ -214,10 +225,10 @@ static void test_late_answers(void **state)
 	fixture_free(f);
 }
 
-/* A read hangs for ticks: nothing is waited for, nothing else is pushed; then it goes on. */
+/* A read hangs for ticks: nothing is waited for; with no worker to spare nothing else is pushed. */
 static void test_hang(void **state)
 {
-	struct fixture *f = fixture_new(true);
+	struct fixture *f = fixture_with(true, 2);
 
 	sample_some(f, 6);
 	mote_naming_ask(f->naming);
@@ -229,6 +240,48 @@ static void test_hang(void **state)
 		assert_int_equal(f->engine.n, 11);
 		assert_int_equal(mote_naming_soon(f->naming), 0);
 	}
+	while (f->engine.n)
+		step(f, 0);
+	assert_int_equal(nameless(f), 0);
+	fixture_free(f);
+}
+
+/* With one to spare the others are named meanwhile. */
+static void test_hang_second(void **state)
+{
+	struct fixture *f = fixture_new(true);
+
+	sample_some(f, 6);
+	mote_naming_ask(f->naming);
+	step(f, 0);
+	mote_naming_ask(f->naming);
+	assert_int_equal(f->engine.n, 11);
+	mote_naming_ask(f->naming);
+	assert_int_equal(f->engine.n, 11 + 12);
+	assert_int_equal(mote_naming_soon(f->naming), 12);
+	while (f->engine.n > 11)
+		step_at(f, 11, 0);
+	assert_int_equal(nameless(f), 1);
+	mote_naming_ask(f->naming);
+	assert_int_equal(f->engine.n, 11); /* the one that hangs is not asked for again */
+	while (f->engine.n)
+		step(f, 0);
+	assert_int_equal(nameless(f), 0);
+	fixture_free(f);
+}
+
+/* Both hang: nothing more is pushed, and both come back. */
+static void test_hang_both(void **state)
+{
+	struct fixture *f = fixture_new(true);
+
+	sample_some(f, 20);
+	for (int i = 0; i < 6; i++)
+		mote_naming_ask(f->naming);
+	assert_int_equal(f->engine.n, 24);
+	assert_int_equal(mote_naming_soon(f->naming), 0);
+	while (f->engine.n > 12)
+		step_at(f, 12, 0);
 	while (f->engine.n)
 		step(f, 0);
 	assert_int_equal(nameless(f), 0);
@@ -257,7 +310,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_named), cmocka_unit_test(test_one_chain),
 		cmocka_unit_test(test_failures),  cmocka_unit_test(test_late_answers),
-		cmocka_unit_test(test_hang),      cmocka_unit_test(test_little_room),
+		cmocka_unit_test(test_hang),      cmocka_unit_test(test_hang_second),
+		cmocka_unit_test(test_hang_both), cmocka_unit_test(test_little_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
