@@ -294,9 +294,9 @@ int mote_agent_collect(struct mote_agent *agent)
 		return failed("collectors", err);
 	add_table_source(agent, mote_self_table(agent->self, MOTE_STREAM_SELF));
 	add_table_source(agent, mote_self_table(agent->self, MOTE_STREAM_TABLE));
-	if (agent->events.fd >= 0 || !agent->has_events)
+	if (!agent->has_events)
 		mote_hello_absent(&agent->hello, MOTE_STREAM_SELF, SELF_EVENTS_DROPPED,
-				  "no events by BPF programs");
+				  "no source of process events here");
 	return 0;
 }
 
