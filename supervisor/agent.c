@@ -46,6 +46,7 @@ struct mote_agent {
 	struct mote_naming *naming;
 	struct mote_self *self;
 	struct mote_loop_stats stats;
+	struct mote_self_sources from;
 	struct mote_source sources[MOTE_STREAMS];
 	struct mote_hello hello;
 	char *hello_frame;
@@ -335,15 +336,25 @@ int mote_agent_serve(struct mote_agent *agent)
 		if (!agent->sources[i].ops)
 			agent->sources[i].ops = &mote_empty_source;
 	}
+	agent->server =
+		mote_server_new(agent->options, agent->engine, agent->listener, agent->sources);
+	if (!agent->server)
+		return failed("server", -ENOMEM);
+	agent->from = (struct mote_self_sources){
+		.loop = &agent->stats,
+		.server = agent->server,
+		.host = agent->host,
+		.tasks = agent->tasks,
+		.process = agent->process,
+		.events = agent->has_events ? &agent->events : NULL,
+	};
 	agent->hello.options = agent->options;
 	agent->hello.engine = mote_engine_name(agent->engine);
 	agent->hello.tiers = &agent->tiers;
+	agent->hello.from = &agent->from;
 	err = mote_hello_encode(&agent->hello, &agent->hello_frame, &agent->hello_len);
-	if (err)
-		return failed("hello", err);
-	agent->server = mote_server_new(agent->options, agent->engine, agent->listener,
-					agent->sources, agent->hello_frame, agent->hello_len);
-	return failed("server", agent->server ? 0 : -ENOMEM);
+	mote_server_set_hello(agent->server, agent->hello_frame, agent->hello_len);
+	return failed("hello", err);
 }
 
 static void log_choices(const struct mote_agent *agent)
@@ -369,6 +380,7 @@ static int open_loop(struct mote_agent *agent)
 		.process = agent->process,
 		.naming = agent->naming,
 		.self = agent->self,
+		.from = &agent->from,
 		.stats = &agent->stats,
 	};
 

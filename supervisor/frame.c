@@ -209,6 +209,8 @@ uint32_t mote_frame_data(char *buf, uint32_t size, const struct mote_update *upd
 		msgpack_pack_nil(&pk);
 	if (!*done)
 		flags |= MOTE_FRAME_MORE;
+	if (update->flags & MOTE_FRAME_KEY)
+		flags |= MOTE_FRAME_KEY_PART;
 	mote_frame_header(buf, writer.len, MOTE_FRAME_DATA, flags, (uint32_t)update->stream,
 			  update->sequence, update->time);
 	return writer.len;

@@ -132,36 +132,29 @@ static void pack_absent(msgpack_packer *pk, const struct mote_hello *hello)
 	}
 }
 
-/* Sizes as configured; their fill is in the table stream. */
-static void pack_tables(msgpack_packer *pk, const struct mote_options *options)
+static void count_table(void *ctx, const char *name, const char *unit, const struct mote_fill *fill)
 {
-	const struct {
-		const char *name, *unit;
-		uint64_t size;
-	} tables[] = {
-		{ "subscribers", "{subscriber}", options->socket_subscribers },
-		{ "classes", "{interval}", options->socket_classes },
-		{ "frame_arena", "By", options->socket_arena },
-		{ "subscriber_queue", "By", options->socket_queue },
-		{ "processes", "{process}", options->tables_processes },
-		{ "threads", "{thread}", options->tables_threads },
-		{ "ended_processes", "{process}", options->tables_ended },
-		{ "process_text", "By", options->tables_text },
-		{ "event_buffer", "By", options->tables_events },
-		{ "disk", "{row}", options->tables_disks },
-		{ "netdev", "{row}", options->tables_netdevs },
-		{ "filesystem", "{row}", options->tables_filesystems },
-	};
-	const unsigned int n = sizeof(tables) / sizeof(tables[0]);
+	++*(unsigned int *)ctx;
+}
 
+static void pack_table(void *ctx, const char *name, const char *unit, const struct mote_fill *fill)
+{
+	msgpack_packer *pk = ctx;
+
+	msgpack_pack_array(pk, 3);
+	pack_string(pk, name);
+	pack_string(pk, unit);
+	msgpack_pack_uint64(pk, fill->size);
+}
+
+static void pack_tables(msgpack_packer *pk, const struct mote_self_sources *from)
+{
+	unsigned int n = 0;
+
+	mote_self_tables(from, count_table, &n);
 	pack_string(pk, "tables");
 	msgpack_pack_array(pk, n);
-	for (unsigned int i = 0; i < n; i++) {
-		msgpack_pack_array(pk, 3);
-		pack_string(pk, tables[i].name);
-		pack_string(pk, tables[i].unit);
-		msgpack_pack_uint64(pk, tables[i].size);
-	}
+	mote_self_tables(from, pack_table, pk);
 }
 
 int mote_hello_encode(const struct mote_hello *hello, char **frame, uint32_t *len)
@@ -185,7 +178,7 @@ int mote_hello_encode(const struct mote_hello *hello, char **frame, uint32_t *le
 	pack_streams(&pk, hello->options);
 	pack_tiers(&pk, hello->tiers);
 	pack_absent(&pk, hello);
-	pack_tables(&pk, hello->options);
+	pack_tables(&pk, hello->from);
 	*len = (uint32_t)buf.size;
 	*frame = realloc(buf.data, buf.size);
 	if (!*frame)

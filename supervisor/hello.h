@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "options.h"
+#include "self.h"
 #include "tier.h"
 
 #define MOTE_ABSENT_MAX 96
@@ -22,6 +23,7 @@ struct mote_hello {
 	const struct mote_options *options;
 	const char *engine;
 	const struct mote_tiers *tiers;
+	const struct mote_self_sources *from; /* of the tables */
 	unsigned int nabsent;
 	struct mote_absent absent[MOTE_ABSENT_MAX];
 };

@@ -50,7 +50,8 @@ struct mote_loop {
 	uint64_t last;    /* time of the last tick on schedule */
 	uint64_t sampled; /* time of the last sample of any kind; grows */
 	uint64_t tasks_sampled;
-	uint64_t longest; /* most that may pass between two ticks, for the events' buffer */
+	uint64_t hastened; /* time of the last chain for those who would not wait */
+	uint64_t longest;  /* most that may pass between two ticks, for the events' buffer */
 	int64_t boot_offset, real_offset;
 	bool gap;
 
@@ -296,13 +297,20 @@ static uint32_t available(const struct mote_loop *loop)
 	return streams;
 }
 
-/* Somebody waits: do not let him wait for the timer. */
+static uint64_t base(const struct mote_loop *loop)
+{
+	return loop->parts.options->loop_base * NS_PER_MS;
+}
+
+/* Somebody waits: do not let him wait for the timer, if that is not about to expire. */
 static void kick(struct mote_loop *loop)
 {
-	if (!loop->armed || !loop->timed || loop->kicked)
+	uint64_t at = loop->hastened + base(loop);
+
+	if (!loop->armed || !loop->timed || loop->kicked || at >= loop->time)
 		return;
 	loop->kicked = true;
-	set_timer(loop, 1, 0);
+	set_timer(loop, at, 0);
 }
 
 /* Whether the clocks moved apart: a suspend, or a step of the wall clock. */
@@ -340,10 +348,7 @@ static uint32_t sample(struct mote_loop *loop, uint64_t now)
 	if (parts->host)
 		sampled |= mote_host_parse(parts->host, loop->streams, now);
 	if (loop->streams & (BIT(SELF) | BIT(TABLE))) {
-		struct mote_self_sources from = { parts->stats, parts->server,  parts->host,
-						  parts->tasks, parts->process, parts->events };
-
-		mote_self_sample(parts->self, &from, now);
+		mote_self_sample(parts->self, parts->from, now);
 		sampled |= BIT(SELF) | BIT(TABLE);
 	}
 	return sampled;
@@ -443,9 +448,13 @@ static void arm(struct mote_loop *loop)
 	uint64_t now = clock_ns(CLOCK_MONOTONIC), next;
 	uint32_t urgent = mote_server_urgent(loop->parts.server);
 
-	/* Not before a tick that is due: who polls without a pause would keep it off for ever. */
-	if (urgent && !missed_tick(loop, now)) {
+	/*
+	 * Not before a tick that is due, and once in [loop] base: who polls without a pause would
+	 * keep ticks off, and a CPU busy. Those who poll meanwhile share the next.
+	 */
+	if (urgent && !missed_tick(loop, now) && now >= loop->hastened + base(loop)) {
 		loop->kicked = true;
+		loop->hastened = now;
 		push_chain(loop, false, urgent, now);
 		if (!loop->outstanding)
 			chain_complete(

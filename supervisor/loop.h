@@ -29,6 +29,7 @@ struct mote_loop_parts {
 	struct mote_process *process;
 	struct mote_naming *naming;
 	struct mote_self *self;
+	const struct mote_self_sources *from; /* its figures' */
 	struct mote_loop_stats *stats;
 };
 

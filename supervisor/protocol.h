@@ -23,8 +23,9 @@ enum mote_frame_type {
 enum mote_frame_flags {
 	MOTE_FRAME_KEY = 1,  /* DATA: the first frame of a keyframe: forget this stream's rows */
 	MOTE_FRAME_MORE = 2, /* DATA: more frames of the same update follow */
-	MOTE_FRAME_GAP = 4,  /* DATA: the time since the update before is not the interval:
-			      * ticks were skipped, the machine was suspended or a clock stepped */
+	MOTE_FRAME_KEY_PART = 8, /* DATA: every frame of a keyframe; the last is without MORE */
+	MOTE_FRAME_GAP = 4,      /* DATA: the time since the update before is not the interval:
+				  * ticks were skipped, the machine was suspended or a clock stepped */
 };
 
 struct mote_frame_header {

@@ -28,8 +28,7 @@ static void evict(void *ctx, uint32_t id)
 }
 
 struct mote_server *mote_server_new(const struct mote_options *options, struct mote_engine *engine,
-				    int listener, const struct mote_source sources[MOTE_STREAMS],
-				    const char *hello, uint32_t hello_len)
+				    int listener, const struct mote_source sources[MOTE_STREAMS])
 {
 	struct mote_server *server = calloc(1, sizeof(*server));
 	unsigned int n = options->socket_subscribers;
@@ -39,8 +38,6 @@ struct mote_server *mote_server_new(const struct mote_options *options, struct m
 	*server = (struct mote_server){ .options = options,
 					.engine = engine,
 					.sources = sources,
-					.hello = hello,
-					.hello_len = hello_len,
 					.listener = listener,
 					.nsubs = n };
 	server->subs = malloc(n * sizeof(*server->subs));
@@ -58,6 +55,12 @@ struct mote_server *mote_server_new(const struct mote_options *options, struct m
 	}
 	mote_classes_init(&server->classes, options->socket_classes);
 	return server;
+}
+
+void mote_server_set_hello(struct mote_server *server, const char *hello, uint32_t len)
+{
+	server->hello = hello;
+	server->hello_len = len;
 }
 
 void mote_server_free(struct mote_server *server)

@@ -24,12 +24,13 @@ struct mote_server_stats {
 };
 
 /*
- * `sources` has one entry a stream; ops NULL: absent here, and its frames have no rows. `hello` is
- * a whole frame that lives as long as the server. Returns NULL if there is no memory.
+ * `sources` has one entry a stream; ops NULL: absent here, and its frames have no rows. Returns
+ * NULL if there is no memory.
  */
 struct mote_server *mote_server_new(const struct mote_options *options, struct mote_engine *engine,
-				    int listener, const struct mote_source sources[MOTE_STREAMS],
-				    const char *hello, uint32_t hello_len);
+				    int listener, const struct mote_source sources[MOTE_STREAMS]);
+/* What a connection gets first: a whole frame that lives as long as the server. */
+void mote_server_set_hello(struct mote_server *server, const char *hello, uint32_t len);
 void mote_server_free(struct mote_server *server);
 
 /* Makes the first accept; after the engine is there. */
@@ -48,8 +49,8 @@ uint32_t mote_server_urgent(const struct mote_server *server);
 
 /*
  * Encodes what is due in (before, tick], sampled at `now`, and lets keyframes of the streams in
- * `sampled` be made. Streams in `at_once` go to all their classes, due or not. `gap`: the time since
- * the tick before is not what it should be.
+ * `sampled` be made. Streams in `at_once` go to all their classes, due or not. `gap`: the time
+ * since the tick before is not what it should be.
  */
 void mote_server_encode(struct mote_server *server, uint64_t before, uint64_t tick, uint64_t now,
 			uint32_t sampled, uint32_t at_once, bool gap);

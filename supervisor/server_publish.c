@@ -213,14 +213,16 @@ static bool encode_key_part(struct mote_server *server, struct mote_subscriber *
 		.stream = (enum mote_stream_id)stream,
 		.source = source,
 		.time = server->now,
-		.sequence = class ? class->sequence[stream] : 0,
 		.interval_ms = class ? class->interval_ms : 0,
 		.flags = MOTE_FRAME_KEY,
 	};
 	bool done = true;
 
-	if (!(sub->key_begun & 1u << stream))
+	if (!(sub->key_begun & 1u << stream)) {
 		memset(progress, 0, sizeof(*progress));
+		sub->key_sequence[stream] = class ? class->sequence[stream] : 0;
+	}
+	update.sequence = sub->key_sequence[stream];
 	sub->key_begun |= 1u << stream;
 	if (source->ops) {
 		char *buf =

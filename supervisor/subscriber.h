@@ -34,6 +34,8 @@ struct mote_subscriber {
 	uint32_t key_begun;             /* of these, those whose keyframe is on its way */
 	uint32_t polled; /* streams whose polled keyframe is in the queue to its end */
 	struct mote_progress progress[MOTE_STREAMS];
+	/* Of a begun keyframe; updates between its parts do not change it. */
+	uint64_t key_sequence[MOTE_STREAMS];
 
 	uint32_t queue[MOTE_QUEUE_FRAMES];
 	uint32_t head, count;

@@ -13,7 +13,7 @@ import signal
 import threading
 import time
 
-from lib import DATA, KEY, MORE, Moted, Rows, check, run, skip
+from lib import DATA, KEY, MORE, Moted, Rows, check, room, run, skip
 
 GIB = 1 << 30
 NULL = os.open("/dev/null", os.O_RDWR)
@@ -406,10 +406,10 @@ def main():
     if os.geteuid() != 0:
         skip("accounts", "needs root")
         return
-    room = {"socket": {"queue": "16MiB", "arena": "64MiB"}, "tables": {"events": "8MiB", "processes": 65536,
-                                                                       "threads": 65536, "ended": 65536}}
-    moted = Moted("--mode", "minimal", config=room)
-    proc = Moted("--mode", "minimal", "--probes", "none", config=room)
+    config = room()
+    config["tables"]["events"] = "8MiB"
+    moted = Moted("--mode", "minimal", config=config)
+    proc = Moted("--mode", "minimal", "--probes", "none", config=config)
     tiers = {t[0]: t[1] for t in moted.client().hello["tiers"]}
     check("this tests the iterator and events by BPF", tiers.get("process_events") == "tracepoint", tiers)
     monotonic({"iterator": moted, "proc": proc})

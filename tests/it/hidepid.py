@@ -6,7 +6,7 @@ import os
 import subprocess
 import time
 
-from lib import DATA, KEY, MORE, Moted, Rows, check, run, skip, spawn
+from lib import DATA, KEY, MORE, Moted, Rows, check, room, run, skip, spawn
 
 UID = 65534
 # In front of moted: it may make its socket, and is found where the user may look.
@@ -21,7 +21,7 @@ class Seen:
 
     def __init__(self, name, *args, wrap=()):
         self.name = name
-        self.moted = Moted(*args, wrap=wrap)
+        self.moted = Moted(*args, wrap=wrap, config=room())
         client = self.moted.client("subscribe all interval=500ms")
         self.hello, rows = client.hello, Rows(client)
         until, self.frames = time.monotonic() + 4, 0

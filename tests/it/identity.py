@@ -11,7 +11,7 @@ import signal
 import sys
 import time
 
-from lib import DATA, KEY, MORE, Moted, Rows, check, monotonic, run, skip, work_dir
+from lib import DATA, KEY, MORE, Moted, Rows, check, monotonic, room, run, skip, work_dir
 
 LIBC = ctypes.CDLL(None)
 ARGV_BYTES = 256
@@ -137,7 +137,7 @@ class Watch:
 
     def __init__(self, name, *args):
         self.name = name
-        self.moted = Moted("--mode", "minimal", *args, config={"tables": {"processes": 65536, "text": "8MiB"}})
+        self.moted = Moted("--mode", "minimal", *args, config=room())
         self.client = self.moted.client("subscribe process interval=500ms")
         self.rows = Rows(self.client)
         self.stream = next(s for s in self.client.streams.values() if s.name == "process")

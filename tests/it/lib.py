@@ -3,6 +3,7 @@
 a client that reads its frames, and the rows that the frames add up to. No test of its own."""
 import atexit
 import os
+import resource
 import select
 import shutil
 import signal
@@ -19,7 +20,7 @@ TOP = os.path.abspath(os.environ.get("MOTE_TOP", os.path.join(os.path.dirname(__
 BUILD = os.path.abspath(os.environ.get("MOTE_BUILD", os.path.join(TOP, "build")))
 HEADER = struct.Struct("<4sBBHIIQQ")
 HELLO, DATA, DROPPED, REPLY = 1, 2, 3, 4
-KEY, MORE, GAP = 1, 2, 4
+KEY, MORE, GAP, KEY_PART = 1, 2, 4, 8
 MS, S = 10**6, 10**9
 
 _count = _failed = 0
@@ -89,6 +90,18 @@ def spawn(*args, **more):
     process = subprocess.Popen(args, **more)
     _started.append(process)
     return process
+
+
+def room():
+    """Configuration for a machine with thousands of processes that are not the test's; lets moted open
+    as many files as that needs, if this may."""
+    files = max(1 << 18, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+    except ValueError:
+        pass
+    return {"tables": {"processes": 65536, "threads": 65536, "ended": 65536, "text": "16MiB"},
+            "socket": {"queue": "16MiB", "arena": "64MiB"}}
 
 
 class Moted:

@@ -12,7 +12,7 @@ import subprocess
 import threading
 import time
 
-from lib import BUILD, DATA, KEY, MORE, MS, S, Moted, Rows, check, run, skip, spawn, work_dir
+from lib import BUILD, DATA, KEY, MORE, MS, S, Moted, Rows, check, room, run, skip, spawn, work_dir
 
 TIERS = {"iterator": (), "proc": ("--probes", "none")}
 NOT_HERE = 77
@@ -32,7 +32,7 @@ class Watch:
 
     def __init__(self, tier, engine, stuck, wrap=()):
         self.name, self.stuck = f"{tier}, {engine}, {'open hangs' if wrap else 'lock held'}", stuck
-        self.moted = Moted(*TIERS[tier], "--engine", engine, wrap=wrap)
+        self.moted = Moted(*TIERS[tier], "--engine", engine, wrap=wrap, config=room())
         self.client = self.moted.client("subscribe cpu,process interval=1s")
         self.rows, self.times = Rows(self.client), []
         self.stream = next(s for s in self.client.streams.values() if s.name == "process")

@@ -7,7 +7,7 @@ import os
 import signal
 import time
 
-from lib import DATA, DROPPED, GAP, KEY, MORE, MS, REPLY, S, Moted, Rows, check, monotonic, run, spawn
+from lib import DATA, DROPPED, GAP, KEY, KEY_PART, MORE, MS, REPLY, S, Moted, Rows, check, monotonic, run, spawn
 
 
 def by_stream(frames):
@@ -105,8 +105,7 @@ def many_processes(moted):
     for frame in client.frames(2.5):
         rows.take(frame)
         if frame.type == DATA:
-            (updates if not frame.flags & KEY and frame.sequence != (parts or [frame])[0].sequence
-             else parts).append(frame)
+            (parts if frame.flags & KEY_PART else updates).append(frame)
     check("a keyframe of many processes takes several frames, the first with KEY, all but the last with MORE",
           len(parts) > 1 and [bool(f.flags & KEY) for f in parts] == [True] + [False] * (len(parts) - 1) and
           [bool(f.flags & MORE) for f in parts] == [True] * (len(parts) - 1) + [False], parts)
@@ -221,13 +220,16 @@ def minimal():
     moted = Moted("--mode", "minimal")
     client = moted.client("subscribe all interval=200ms")
     why = {s: (f, r) for s, f, r in client.hello["absent"] if f == "*"}
-    names = {f.name for f in client.frames(1.5) if f.type == DATA}
+    frames = [f for f in client.frames(1.5) if f.type == DATA]
+    names = {f.name for f in frames if f.rows}
     allowed = {"process", "event", "self", "table"}
     check("minimal mode has processes, events, self and table only",
           {"process", "self", "table"} <= names <= allowed and client.hello["mode"] == "minimal", names)
     missing = {s.name for s in client.streams.values()} - allowed
     check("and says why the others are absent",
           all(why.get(n) == ("*", "mode = minimal") for n in missing), why)
+    check("the others get their keyframe all the same, so that nobody waits for it",
+          missing <= {f.name for f in frames if f.flags & KEY and not f.rows}, missing)
     check("an absent stream can be asked for", client.ask("poll cpu") == (0, "ok"))
     check("moted ends with 0", moted.stop() == 0, moted.log())
 

@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 
-from lib import DATA, KEY, MORE, MS, Moted, Rows, check, run, skip
+from lib import DATA, KEY, MORE, MS, Moted, Rows, check, room, run, skip
 
 PROCESSES = 40
 TICK = 10 * MS  # of /proc's times
@@ -72,7 +72,7 @@ class Side:
     """One moted, and its rows as of two samples."""
 
     def __init__(self, *args):
-        self.moted = Moted("--mode", "minimal", *args)
+        self.moted = Moted("--mode", "minimal", *args, config=room())
         self.client = self.moted.client("subscribe process interval=500ms")
         self.rows = Rows(self.client)
         self.stream = next(s for s in self.client.streams.values() if s.name == "process")

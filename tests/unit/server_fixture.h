@@ -168,7 +168,8 @@ static inline struct fixture *fixture_new(uint32_t frame, uint32_t queue, uint32
 	assert_non_null(f->hello);
 	mote_frame_header(f->hello, hello, MOTE_FRAME_HELLO, 0, 0, 0, 0);
 	f->now = 100 * S;
-	f->server = mote_server_new(&f->options, &f->engine.base, -1, f->sources, f->hello, hello);
+	f->server = mote_server_new(&f->options, &f->engine.base, -1, f->sources);
+	mote_server_set_hello(f->server, f->hello, hello);
 	assert_non_null(f->server);
 	for (int i = 0; i < CLIENTS; i++)
 		f->clients[i].fd = f->clients[i].peer = -1;
