@@ -29,17 +29,25 @@ struct progress {
 	} open[MAX_OPEN];
 };
 
-static void note_open(struct progress *progress, const struct mote_message *message)
+static size_t find_open(const struct progress *progress, const struct mote_message *message)
 {
-	struct open_update update = { message->stream_id, message->interval_ms, message->sequence };
 	size_t i = 0;
 
-	while (i < progress->nopen && (progress->open[i].stream != update.stream ||
-				       progress->open[i].interval_ms != update.interval_ms ||
-				       progress->open[i].sequence != update.sequence))
+	while (i < progress->nopen && (progress->open[i].stream != message->stream_id ||
+				       progress->open[i].interval_ms != message->interval_ms ||
+				       progress->open[i].sequence != message->sequence))
 		i++;
+	return i;
+}
+
+static void note_open(struct progress *progress, const struct mote_message *message)
+{
+	size_t i = find_open(progress, message);
+
 	if (message->more && i == progress->nopen && i < MAX_OPEN)
-		progress->open[progress->nopen++] = update;
+		progress->open[progress->nopen++] =
+			(struct open_update){ message->stream_id, message->interval_ms,
+					      message->sequence };
 	else if (!message->more && i < progress->nopen)
 		progress->open[i] = progress->open[--progress->nopen];
 }
@@ -51,7 +59,8 @@ static bool count(struct progress *progress, const struct mote_message *message)
 		progress->nopen = 0; /* their ends may be among what was lost */
 	if (message->type != MOTE_MESSAGE_DATA || progress->wanted == 0)
 		return true;
-	if (message->time > progress->latest) {
+	/* The rest of a long keyframe is of later samples, but belongs to what was begun. */
+	if (message->time > progress->latest && find_open(progress, message) == progress->nopen) {
 		if (progress->seen == progress->wanted) {
 			progress->over = true;
 			return false;
