@@ -35,7 +35,8 @@ struct mote_process {
 	uint64_t absent;
 	unsigned int current; /* half of the newest sample */
 	unsigned int n[2];
-	uint64_t sampled; /* its time */
+	uint64_t sampled;  /* its time */
+	uint64_t youngest; /* start of the last process that was born before the first sample */
 
 	struct ended *ended;
 	unsigned int ended_max, ended_n;
@@ -329,12 +330,23 @@ static void take_events(struct mote_process *process, uint64_t until, uint64_t n
 	}
 }
 
+static uint64_t youngest_of(const struct mote_task *tasks, unsigned int n)
+{
+	uint64_t youngest = 0;
+
+	for (unsigned int i = 0; i < n; i++)
+		youngest = tasks[i].start > youngest ? tasks[i].start : youngest;
+	return youngest;
+}
+
 void mote_process_sampled(struct mote_process *process, unsigned int n, uint64_t began,
 			  uint64_t now)
 {
 	unsigned int half = mote_process_half(process);
 
 	process->n[half] = n;
+	if (!process->sampled)
+		process->youngest = youngest_of(half_of(process, half), n);
 	merge(process, half, now);
 	process->current = half;
 	process->sampled = now;
@@ -345,7 +357,8 @@ void mote_process_sampled(struct mote_process *process, unsigned int n, uint64_t
 /*
  * A child that made no exec since the fork is called what its parent is: exec_id is copied by a
  * fork and grows with an exec. Both making an exec since makes them equal too, but then each was
- * named by its own exec event; without events they are not taken to be equal.
+ * named by its own exec event. Where events cannot tell, nothing is taken to be equal: of the child
+ * in sh -c 'python3 worker & exec python3 server' from before the first sample, or without events.
  */
 static void inherit(struct mote_process *process, struct mote_task *task)
 {
@@ -354,7 +367,8 @@ static void inherit(struct mote_process *process, struct mote_task *task)
 	struct mote_text_entry entry;
 
 	if (!process->events || process->events->fd >= 0 || !parent ||
-	    parent->start > task->start || parent->exec_id != task->exec_id ||
+	    task->start <= process->youngest || parent->start > task->start ||
+	    parent->exec_id != task->exec_id ||
 	    memcmp(parent->comm, task->comm, sizeof(task->comm)) != 0)
 		return;
 	get_text(process, parent, &entry);

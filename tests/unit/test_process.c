@@ -493,6 +493,34 @@ static void test_names(void **state)
 	fixture_free(f);
 }
 
+/* A child that made no exec is called what its parent is, unless an exec may have gone unseen. */
+static void test_inherits(void **state)
+{
+	struct fixture *f = fixture_new(true, &fake_ops);
+	struct mote_task *task;
+
+	for (int sample = 0; sample < 2; sample++) {
+		uint32_t from = 0;
+
+		add_task(f, 10, MS, 1);
+		add_task(f, 11, 2 * MS, 1)->ppid = 10; /* as old as we know: both may have execed */
+		if (sample) {
+			add_task(f, 12, 3 * MS, 1)->ppid = 10;
+			task = add_task(f, 13, 3 * MS, 1); /* its own exec is still to be told */
+			task->ppid = 10;
+			task->exec_id = 2;
+		}
+		sampled(f, f->now);
+		if (!sample)
+			mote_process_give_argv(f->process, 10, MS, 1, "a", 1, f->now);
+		assert_int_equal(mote_process_wants_argv(f->process, &from)->pid, 11);
+		if (sample)
+			assert_int_equal(mote_process_wants_argv(f->process, &from)->pid, 13);
+		assert_null(mote_process_wants_argv(f->process, &from));
+	}
+	fixture_free(f);
+}
+
 /* No room for more text: those without a name are not asked for at every tick, for ever. */
 static void test_texts_full(void **state)
 {
@@ -709,6 +737,7 @@ int main(void)
 		cmocka_unit_test(test_ended_and_forgot),
 		cmocka_unit_test(test_ended_while_an_update_is_open),
 		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_inherits),
 		cmocka_unit_test(test_texts_full),
 		cmocka_unit_test(test_model),
 	};
