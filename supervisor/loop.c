@@ -275,10 +275,14 @@ static uint64_t schedule(struct mote_loop *loop, uint64_t now)
 		loop->parts.stats->gaps++;
 		loop->gap = true;
 	}
-	if (missed)
+	if (missed) {
 		next = missed;
-	else if (late)
+	} else if (late) {
 		next = now - now % period + period;
+		/* Multiples of a shorter period that passed before it was asked for are not due. */
+		if (period != loop->period)
+			loop->last = now;
+	}
 	if (late || period != loop->period || loop->kicked)
 		set_timer(loop, next, period);
 	loop->period = period;
