@@ -12,8 +12,11 @@
 #include <errno.h>
 #include <liburing.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "thread.h"
 
 /* Older headers lack what the kernel may have. */
 #ifndef IORING_FEAT_LINKED_FILE
@@ -201,6 +204,33 @@ static bool ring_register_slots(struct io_uring *ring)
 	return !io_uring_register_files(ring, slots, MOTE_ENGINE_SLOTS);
 }
 
+static void *probe_direct(void *arg)
+{
+	struct io_uring ring;
+	bool single;
+
+	if (ring_setup(&ring, 8, &single))
+		return NULL;
+	*(bool *)arg = ring_register_slots(&ring) && ring_has_direct(&ring);
+	io_uring_queue_exit(&ring);
+	return NULL;
+}
+
+/*
+ * In a thread of its own: workers belong to the thread that submitted, the last of them stays until
+ * that ends, and has the capabilities of when it was made. mote's own must not be that old.
+ */
+static bool probe_direct_apart(void)
+{
+	pthread_t thread;
+	bool direct = false;
+
+	if (mote_thread_start(&thread, "mote-probe", probe_direct, &direct))
+		return false;
+	pthread_join(thread, NULL);
+	return direct;
+}
+
 int mote_engine_open_ring(const struct mote_engine_config *config, struct mote_engine **out)
 {
 	struct ring_engine *engine = calloc(1, sizeof(*engine));
@@ -216,7 +246,7 @@ int mote_engine_open_ring(const struct mote_engine_config *config, struct mote_e
 		return err;
 	}
 	engine->base.ops = &ring_ops;
-	engine->base.direct = ring_register_slots(&engine->ring) && ring_has_direct(&engine->ring);
+	engine->base.direct = probe_direct_apart() && ring_register_slots(&engine->ring);
 	/* One worker must stay free for the tick's chain. Unbounded (before 5.15): many are. */
 	engine->base.blocking_max = io_uring_register_iowq_max_workers(&engine->ring, workers)
 					    ? 2
@@ -241,7 +271,7 @@ void mote_engine_probe_ring(struct mote_engine_features *features)
 		features->last_op = probe->last_op;
 		io_uring_free_probe(probe);
 	}
-	features->direct = ring_register_slots(&ring) && ring_has_direct(&ring);
+	features->direct = probe_direct_apart();
 	features->worker_bound = !io_uring_register_iowq_max_workers(&ring, workers);
 	io_uring_queue_exit(&ring);
 }
