@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /* The command `mote`: its subcommands and their options, in tables. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
 
@@ -119,11 +121,26 @@ static int run(struct mote_cli *cli, const struct mote_cli_command *command, int
 	return command->run(cli);
 }
 
+/*
+ * What was closed by who started mote would be the number of the supervisor's socket next, and
+ * output would go there. Opened the wrong way round, so that writing and reading fail as before.
+ */
+static void fill_standard_descriptors(void)
+{
+	for (int fd = 0; fd <= STDERR_FILENO; fd++) {
+		if (fcntl(fd, F_GETFD) < 0 &&
+		    open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0)
+			return;
+	}
+}
+
 int main(int argc, char **argv)
 {
 	struct mote_cli cli = { 0 };
-	int i = mote_cli_parse(argc, argv, main_options, &cli);
+	int i;
 
+	fill_standard_descriptors();
+	i = mote_cli_parse(argc, argv, main_options, &cli);
 	if (i < 0)
 		return 2;
 	if (cli.help)

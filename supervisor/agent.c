@@ -56,10 +56,22 @@ struct mote_agent {
 	struct mote_loop *loop;
 };
 
+static const char *remedy(int err)
+{
+	switch (err) {
+	case -EMFILE:
+		return "; raise the limit of open files (ulimit -n, LimitNOFILE)";
+	case -ENOMEM:
+		return "; free memory, raise its limit, or make [tables] and [socket] smaller";
+	default:
+		return "";
+	}
+}
+
 static int failed(const char *what, int err)
 {
 	if (err)
-		mote_log(MOTE_LOG_ERROR, "%s: %s", what, strerrordesc_np(-err));
+		mote_log(MOTE_LOG_ERROR, "%s: %s%s", what, strerrordesc_np(-err), remedy(err));
 	return err;
 }
 
@@ -402,8 +414,13 @@ int mote_agent_run(struct mote_agent *agent)
 	log_choices(agent);
 	settle_memory();
 	mote_self_started(agent->self);
-	mote_notify_open();
-	mote_notify("READY=1");
+	err = mote_notify_open();
+	if (!err)
+		err = mote_notify("READY=1");
+	if (err)
+		mote_log(MOTE_LOG_WARNING,
+			 "$NOTIFY_SOCKET: %s: the service manager is not told that mote is ready",
+			 strerrordesc_np(-err));
 	err = mote_loop_run(agent->loop);
 	mote_notify("STOPPING=1");
 	return failed("loop", err);
@@ -411,7 +428,8 @@ int mote_agent_run(struct mote_agent *agent)
 
 int mote_agent_check(struct mote_agent *agent)
 {
-	return mote_check_print(&agent->features, &agent->tiers, agent->options->json, stdout);
+	return failed("cannot write the output", mote_check_print(&agent->features, &agent->tiers,
+								  agent->options->json, stdout));
 }
 
 void mote_agent_free(struct mote_agent *agent)
