@@ -177,6 +177,10 @@ def frames_option():
     for n, want in (1, "ab"), (2, "aubv"), (3, "aubvc"), (9, "aubvcd"):
         got = lines(run("dump", "--json", "--frames", str(n), "--input", path)[1])
         check(f"--frames {n}", "".join(o["name"] for o in got if "stream" in o), want)
+    # Its rest may be of a later sample than the last one wanted.
+    path = record(hello, thing(1, 1, [["a"]], flags=KEY | MORE), thing(2, 2, [["u"]]), thing(3, 1, [["b"]]), thing(4, 3, [["c"]]))
+    got = lines(run("dump", "--json", "--frames", "1", "--input", path)[1])
+    check("--frames 1: a keyframe to its end", "".join(o["name"] for o in got if "stream" in o), "ab")
 
 
 def live():

@@ -1,0 +1,56 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""What moted has when it is up, and what it makes of descriptors that were closed by who started it."""
+import os
+import subprocess
+import time
+
+from lib import BUILD, Moted, check, run
+
+MOTED, MOTE = os.path.join(BUILD, "moted"), os.path.join(BUILD, "mote")
+
+
+def capabilities(pid):
+    """{thread: its effective and permitted set}, workers of the ring too."""
+    found = {}
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/status", encoding="ascii", errors="replace") as file:
+            fields = dict(line.split(":", 1) for line in file if ":" in line)
+        found[fields["Name"].strip()] = fields["CapEff"].strip(), fields["CapPrm"].strip()
+    return found
+
+
+def no_capabilities():
+    for engine in "uring", "sync":
+        moted = Moted("--engine", "auto" if engine == "uring" else engine)
+        moted.client("subscribe all interval=100ms\n")
+        time.sleep(1)  # workers are made by then
+        kept = {name: sets for name, sets in capabilities(moted.pid).items() if any(int(s, 16) for s in sets)}
+        check(f"{engine}: no thread holds a capability", not kept, kept)
+        check(f"{engine}: SIGTERM ends it with 0", moted.stop() == 0)
+
+
+def closed_descriptors():
+    moted = Moted(wrap=("sh", "-c", 'exec "$0" "$@" <&- >&- 2>&-'))
+    fds = moted.fds()
+    check("closed: 0, 1 and 2 are nothing else", [fds.get(fd) for fd in range(3)] == ["/dev/null"] * 3, fds)
+    for command in "dump --frames 1", "stats", "schema":
+        done = subprocess.run(f"'{MOTE}' {command} --socket '{moted.path}' >&-", shell=True, capture_output=True,
+                              timeout=20, check=False)
+        check(f"closed: mote {command} says so", done.returncode == 1 and b"cannot write the output" in done.stderr, done)
+    moted.stop()
+
+
+def full_output():
+    for command in "--help", "--version", "--check", "--check --json":
+        done = subprocess.run(f"'{MOTED}' {command} >/dev/full", shell=True, capture_output=True, timeout=20, check=False)
+        check(f"full: moted {command} says so", done.returncode == 1 and done.stderr.count(b"\n") == 1, done)
+
+
+def main():
+    no_capabilities()
+    closed_descriptors()
+    full_output()
+
+
+run(main)
