@@ -383,7 +383,7 @@ static bool lacks(const struct mote_process *process, const struct mote_task *ta
 	if (task->text_exec_id != task->exec_id)
 		return true;
 	if (!task->text)
-		return false; /* there was no room for it: asking at each tick would not help */
+		return mote_texts_roomy(process->texts); /* there was no room for it */
 	mote_texts_get(process->texts, task->text, &entry);
 	return !(exe ? entry.has_exe : entry.has_argv);
 }

@@ -144,6 +144,11 @@ void mote_texts_get(const struct mote_texts *texts, uint32_t handle, struct mote
 	copy(&cursor, entry->exe, entry->exe_len, false);
 }
 
+bool mote_texts_roomy(const struct mote_texts *texts)
+{
+	return texts->n > 1 && texts->n - 1 - texts->used >= texts->n / 8;
+}
+
 void mote_texts_fill(const struct mote_texts *texts, struct mote_fill *fill)
 {
 	*fill = (struct mote_fill){

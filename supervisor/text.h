@@ -30,6 +30,8 @@ uint32_t mote_texts_put(struct mote_texts *texts, uint32_t handle,
 void mote_texts_drop(struct mote_texts *texts, uint32_t handle);
 /* handle 0 gives an entry that has nothing. */
 void mote_texts_get(const struct mote_texts *texts, uint32_t handle, struct mote_text_entry *entry);
+/* An eighth is free, which is more than the largest entry: what found no room may try again. */
+bool mote_texts_roomy(const struct mote_texts *texts);
 void mote_texts_fill(const struct mote_texts *texts, struct mote_fill *fill); /* bytes */
 
 #endif
