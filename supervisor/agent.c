@@ -326,6 +326,7 @@ int mote_agent_listen(struct mote_agent *agent)
 {
 	char err[256];
 
+	mote_loop_block_signals();
 	agent->listener = mote_listen(agent->options, err, sizeof(err));
 	if (agent->listener >= 0)
 		return 0;

@@ -81,6 +81,27 @@ static void read_offsets(int64_t *boot, int64_t *real)
 	*real = (int64_t)clock_ns(CLOCK_REALTIME) - mono;
 }
 
+/* What ends the loop. Blocked, SIGHUP would reach it under nohup, too. */
+static void stop_signals(sigset_t *mask)
+{
+	struct sigaction hangup = { 0 };
+
+	sigaction(SIGHUP, NULL, &hangup);
+	sigemptyset(mask);
+	sigaddset(mask, SIGTERM);
+	sigaddset(mask, SIGINT);
+	if (hangup.sa_handler != SIG_IGN)
+		sigaddset(mask, SIGHUP);
+}
+
+void mote_loop_block_signals(void)
+{
+	sigset_t mask;
+
+	stop_signals(&mask);
+	sigprocmask(SIG_BLOCK, &mask, NULL);
+}
+
 int mote_loop_open(const struct mote_loop_parts *parts, struct mote_loop **out)
 {
 	struct mote_loop *loop = calloc(1, sizeof(*loop));
@@ -91,9 +112,7 @@ int mote_loop_open(const struct mote_loop_parts *parts, struct mote_loop **out)
 		return -ENOMEM;
 	loop->parts = *parts;
 	mote_wake_open();
-	sigemptyset(&mask);
-	sigaddset(&mask, SIGTERM);
-	sigaddset(&mask, SIGINT);
+	stop_signals(&mask);
 	loop->signals = signalfd(-1, &mask, SFD_CLOEXEC);
 	/* Blocking: a ring reads what is not ready by polling only if it may block. */
 	loop->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
@@ -103,7 +122,7 @@ int mote_loop_open(const struct mote_loop_parts *parts, struct mote_loop **out)
 		mote_loop_close(loop);
 		return err;
 	}
-	sigprocmask(SIG_BLOCK, &mask, NULL);
+	mote_loop_block_signals();
 	loop->tasks_index = files;
 	loop->events_index = files + 1;
 	loop->naming_index = files + 2;

@@ -33,11 +33,13 @@ struct mote_loop_parts {
 	struct mote_loop_stats *stats;
 };
 
-/* Makes the timer and takes over SIGTERM and SIGINT. */
+/* SIGTERM, SIGINT and SIGHUP wait for the loop from now on: what is made must be removed again. */
+void mote_loop_block_signals(void);
+/* Makes the timer and takes over these signals. */
 int mote_loop_open(const struct mote_loop_parts *parts, struct mote_loop **out);
 void mote_loop_close(struct mote_loop *loop);
 
-/* Runs until SIGTERM or SIGINT: 0; or negative errno if the engine fails for good. */
+/* Runs until one of them comes: 0; or negative errno if the engine fails for good. */
 int mote_loop_run(struct mote_loop *loop);
 
 #endif

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """What moted has when it is up, and what it makes of descriptors that were closed by who started it."""
 import os
+import signal
 import subprocess
 import time
 
-from lib import BUILD, Moted, check, run
+from lib import BUILD, Moted, check, run, spawn, work_dir
 
 MOTED, MOTE = os.path.join(BUILD, "moted"), os.path.join(BUILD, "mote")
 
@@ -47,10 +48,29 @@ def full_output():
         check(f"full: moted {command} says so", done.returncode == 1 and done.stderr.count(b"\n") == 1, done)
 
 
+def signals():
+    moted = Moted()
+    moted.process.send_signal(signal.SIGHUP)
+    check("SIGHUP: ends with 0, the socket is gone", moted.process.wait(10) == 0 and not os.path.exists(moted.path))
+    moted = Moted(wrap=("nohup",))
+    moted.process.send_signal(signal.SIGHUP)
+    time.sleep(0.3)
+    check("SIGHUP, ignored: nothing ends", moted.process.poll() is None)
+    for _ in range(3):  # right after the socket is there
+        path = os.path.join(work_dir(), "s")
+        process = spawn(MOTED, "--socket", path)
+        until = time.monotonic() + 20
+        while not os.path.exists(path) and time.monotonic() < until:
+            pass
+        process.terminate()
+        check("SIGTERM at start: ends with 0, the socket is gone", process.wait(10) == 0 and not os.path.exists(path))
+
+
 def main():
     no_capabilities()
     closed_descriptors()
     full_output()
+    signals()
 
 
 run(main)
