@@ -228,6 +228,12 @@ static const struct {
 
 #define FACTS (sizeof(facts) / sizeof(facts[0]))
 
+/* A tier without a reason is the one that mote tries first. */
+static const char *reason_of(const struct mote_tier *tier)
+{
+	return tier->reason[0] ? tier->reason : "the first choice, and it works here";
+}
+
 static void print_text(const struct mote_features *features, const struct mote_tiers *tiers,
 		       FILE *out)
 {
@@ -242,7 +248,7 @@ static void print_text(const struct mote_features *features, const struct mote_t
 	fprintf(out, "\nmote's choices:\n");
 	for (unsigned int i = 0; i < tiers->n; i++)
 		fprintf(out, "  %-18s %-18s %s\n", tiers->tier[i].name, tiers->tier[i].choice,
-			tiers->tier[i].reason);
+			reason_of(&tiers->tier[i]));
 }
 
 /* Length of the UTF-8 character at `s`, 0 if it is none. */
@@ -315,7 +321,7 @@ static void print_json(const struct mote_features *features, const struct mote_t
 		print_row(out, !i,
 			  (const char *const[][2]){ { "tier", tiers->tier[i].name },
 						    { "choice", tiers->tier[i].choice },
-						    { "reason", tiers->tier[i].reason } },
+						    { "reason", reason_of(&tiers->tier[i]) } },
 			  3);
 	fputs("]}\n", out);
 }

@@ -100,7 +100,7 @@ struct absence {
 };
 
 static const struct absence never[] = {
-	{ HAS(RUN_TIME), "/proc/PID/schedstat has the first thread's alone" },
+	{ HAS(RUN_TIME) | HAS(RUN_DELAY), "/proc/PID/schedstat has the first thread's alone" },
 	{ HAS(NVCSW) | HAS(NIVCSW), "/proc/PID/status has the first thread's alone" },
 	{ HAS(FDS), "/proc/PID/fd would have to be listed" },
 	{ HAS(CGROUP_ID), "/proc/PID/cgroup has a path and no id" },
@@ -110,8 +110,6 @@ static const struct absence never[] = {
 
 static const struct absence by_file[MOTE_PROC_FILES] = {
 	[MOTE_PROC_STATM] = { HAS(RSS) | HAS(SHARED), "this kernel has no /proc/PID/statm" },
-	[MOTE_PROC_SCHEDSTAT] = { HAS(RUN_DELAY),
-				  "this kernel keeps no /proc/PID/schedstat (CONFIG_SCHEDSTATS, or sysctl kernel.task_delayacct=1)" },
 	[MOTE_PROC_STATUS] = { HAS(UID) | HAS(GID), "/proc/PID/status cannot be read" },
 	[MOTE_PROC_IO] = { IO_FIELDS,
 			   "/proc/PID/io of other users' processes needs CAP_SYS_PTRACE" },

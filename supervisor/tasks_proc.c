@@ -11,9 +11,8 @@
  * has not run, so its credentials are what they were; and if it is the only one, so is what it
  * read and wrote. What others can change (nice, parent, memory) is in what is always read.
  *
- * What the kernel shows of the first thread alone is not given for the process: context switches
- * and run time would lack those of threads, also of ones that are gone. run_delay is that of the
- * living threads, so it is right while there is just one.
+ * What the kernel shows of the first thread alone is not given for the process: context switches,
+ * run time and run delay would lack those of threads, also of ones that are gone.
  */
 #include "tasks.h"
 
@@ -353,11 +352,9 @@ static void settle(const struct tasks_proc *t, struct mote_proc *proc, struct mo
 	task->present &= ~t->base.absent;
 	if (proc->got & FILE_BIT(MOTE_PROC_SCHEDSTAT))
 		proc->ran = task->counts.run_time;
-	task->counts.run_time = task->counts.nvcsw = task->counts.nivcsw = 0;
-	if (task->threads != 1) {
-		task->present &= ~HAS(RUN_DELAY);
-		task->counts.run_delay = 0;
-	}
+	/* Known for processes of one thread only, a counter would fall when a second begins. */
+	task->counts.run_time = task->counts.run_delay = 0;
+	task->counts.nvcsw = task->counts.nivcsw = 0;
 	/* An exec that no event told of shows by its name, if at all. */
 	if (last && memcmp(last->comm, task->comm, sizeof(task->comm)) != 0)
 		proc->exec_id++;

@@ -344,8 +344,6 @@ def churner(seed):
         time.sleep(0.004)
 
 
-# From /proc, a process with several threads has none: it is nil then, and missing in the sum.
-NOT_ALWAYS = {"proc": {"run_delay"}, "iterator": set()}
 # The connector gives births slowly to /proc's tier, so that few of the short-lived are ever seen.
 LEAST_ROWS = {"proc": 20, "iterator": 200}
 
@@ -361,7 +359,7 @@ def tap_monotonic(name, watch, seconds):
         now, ended = watch.rows.sums("process"), watch.rows.totals["process"]
         if sums:
             fell += [(frame.sequence, f, sums[f], now[f]) for f in now
-                     if now[f] < sums[f] and f not in NOT_ALWAYS[name]]
+                     if now[f] < sums[f]]
             fell += [(frame.sequence, "ended", fields[i], totals[i], ended[i]) for i in counters
                      if (ended[i] or 0) < (totals[i] or 0)]
             grown |= {f for f in now if now[f] > sums[f]}
