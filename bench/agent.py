@@ -8,6 +8,8 @@ import subprocess
 import tempfile
 import time
 
+import facts
+
 HOST = "cpu,kernel,memory,vm,load,pressure,disk,netdev,filesystem"
 PROCESSES = HOST + ",process,event"
 ALL = PROCESSES + ",self,table"
@@ -46,6 +48,7 @@ class Moted:
             with open(self.counter, "wb") as file:
                 file.truncate(4096)
             env.update(LD_PRELOAD=count_alloc, MOTE_COUNT_ALLOC=self.counter)
+        self.maps = facts.bpf_maps()
         self.process = subprocess.Popen(
             [build + "/moted", "--config", self.dir.name + "/conf", "--socket", self.socket],
             stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, env=env)
@@ -54,6 +57,8 @@ class Moted:
     def __enter__(self):
         for _ in range(100):
             if os.path.exists(self.socket):
+                self.maps = {key: value for key, value in facts.bpf_maps().items()
+                             if key not in self.maps}
                 return self
             if self.process.poll() is not None:
                 break

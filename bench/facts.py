@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """What is read from the machine and from moted's own /proc files: memory, maps, the host."""
 import datetime
+import json
 import os
 import platform
 import re
+import shutil
 import subprocess
 
 BPF_MAPPINGS = ("anon_inode:bpf-map", "anon_inode:bpf_ringbuf", "anon_inode:[bpf-map]",
@@ -37,20 +39,13 @@ def kind_of(name, exe):
     return "heap" if name == "[heap]" else "other"
 
 
-def bpf_maps(pid):
-    """The BPF maps that the process holds: type, entries, bytes charged to it."""
-    maps = {}
-    for fd in os.listdir(f"/proc/{pid}/fdinfo"):
-        try:
-            with open(f"/proc/{pid}/fdinfo/{fd}") as file:
-                info = dict(line.split(":", 1) for line in file.read().splitlines() if ":" in line)
-        except OSError:
-            continue
-        if "map_type" in info:
-            maps[int(info["map_id"])] = {"type": int(info["map_type"]),
-                                         "entries": int(info["max_entries"]),
-                                         "bytes": int(info["memlock"])}
-    return [dict(maps[key], id=key) for key in sorted(maps)]
+def bpf_maps():
+    """All BPF maps of the machine by id: type, entries, bytes charged. moted holds no descriptor of
+    its own after start, so what it made is what came while it started."""
+    tool = shutil.which("bpftool") or "/usr/sbin/bpftool"
+    out = subprocess.run([tool, "-j", "map", "show"], capture_output=True, text=True, check=False)
+    return {m["id"]: {"name": m.get("name", ""), "type": m["type"], "entries": m["max_entries"],
+                      "bytes": m["bytes_memlock"]} for m in json.loads(out.stdout or "[]")}
 
 
 def cpu_model():

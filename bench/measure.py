@@ -60,7 +60,7 @@ def cost(build, name, ticks, n=0, streams=agent.PROCESSES, floors=("wake", "file
                    faults=result["faults"], ticks=ticks, frames=frames(result, ticks))
         if n == 1000 and not awake_ms:
             row["memory_kib"] = facts.memory(moted.pid)
-            row["bpf_maps"] = facts.bpf_maps(moted.pid)
+            row["bpf_maps"] = list(moted.maps.values())
     return row
 
 

@@ -40,6 +40,9 @@ def own(data):
     yield linear(data)
     yield at_most("PSS without mapped BPF pages, default tables",
                   thousand["memory_kib"]["without_bpf"] / 1024, 3, "MiB")
+    if not thousand["bpf_maps"]:  # then the limit below would be kept by nothing
+        yield {"name": "BPF maps, which could not be listed", "figure": -1, "limit": 10,
+               "unit": "MiB", "reached": False}
     yield at_most("BPF maps", sum(m["bytes"] for m in thousand["bpf_maps"]) / MIB, 10, "MiB")
     yield at_most("submissions a tick", count["enters"] / count["self_ticks"], 1.02, "")
     others = {name: n for name, n in data["system_calls"]["calls"].items()
