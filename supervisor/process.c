@@ -194,10 +194,15 @@ static void end_task(struct mote_process *process, struct mote_task *task, uint6
 	task->text = 0;
 }
 
-static void begin_task(struct mote_task *task, uint64_t now)
+/* One that a full table left out for a while has an account, and was shown. */
+static void begin_task(struct mote_process *process, struct mote_task *task, uint64_t now)
 {
+	const struct mote_account *account =
+		mote_accounts_find(process->accounts, task->pid, task->start / MOTE_NS_PER_TICK);
+
 	task->changed = now;
-	task->shown_utime = task->shown_stime = 0;
+	task->shown_utime = account ? account->counters[PROCESS_UTIME - MOTE_COUNTER_FIRST] : 0;
+	task->shown_stime = account ? account->counters[PROCESS_STIME - MOTE_COUNTER_FIRST] : 0;
 	task->text = 0;
 	task->text_exec_id = ~task->exec_id;
 }
@@ -222,14 +227,14 @@ static void merge(struct mote_process *process, unsigned int half, uint64_t now)
 
 	while (fresh < fresh_end || old < old_end) {
 		if (old == old_end || (fresh < fresh_end && fresh->pid < old->pid)) {
-			begin_task(fresh++, now);
+			begin_task(process, fresh++, now);
 		} else if (fresh == fresh_end || old->pid < fresh->pid) {
 			end_task(process, old++, now);
 		} else if (fresh->start == old->start) {
 			go_on(fresh++, old++, now);
 		} else {
 			end_task(process, old++, now); /* the pid was given again */
-			begin_task(fresh++, now);
+			begin_task(process, fresh++, now);
 		}
 	}
 }

@@ -349,6 +349,24 @@ static void test_comes_and_goes(void **state)
 	fixture_free(f);
 }
 
+/* Nor does its row fall when it is back, though the split of its CPU time is another then. */
+static void test_comes_back(void **state)
+{
+	struct fixture *f = fixture_new(false, &fake_ops);
+	static struct view view;
+
+	add_task(f, 10, MS, 0)->counts = (struct mote_thread_counts){ .utime = 10, .run_time = 10 };
+	sampled(f, f->now);
+	sampled(f, f->now);
+	add_task(f, 10, MS, 0)->counts =
+		(struct mote_thread_counts){ .utime = 10, .stime = 30, .run_time = 12 };
+	sampled(f, f->now);
+	refresh(f, &view, 0);
+	assert_int_equal(view.value[10][PROCESS_UTIME], 10);
+	assert_int_equal(view.value[10][PROCESS_STIME], 2);
+	fixture_free(f);
+}
+
 /* The final word splits CPU time otherwise than what was shown: the sum is still exact. */
 static void test_cpu_split(void **state)
 {
@@ -738,6 +756,7 @@ int main(void)
 		cmocka_unit_test(test_late_events_wait),
 		cmocka_unit_test(test_counted_before_sampled),
 		cmocka_unit_test(test_comes_and_goes),
+		cmocka_unit_test(test_comes_back),
 		cmocka_unit_test(test_cpu_split),
 		cmocka_unit_test(test_proc_ticks),
 		cmocka_unit_test(test_ended_and_forgot),
