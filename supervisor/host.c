@@ -166,6 +166,16 @@ static enum mote_stream_id first_stream(unsigned int collector)
 	return (enum mote_stream_id)__builtin_ctz(collectors[collector].streams);
 }
 
+/* Its first file cannot be opened: every stream that comes from it is absent. */
+static void without(struct mote_host *host, const struct collector *collector, int err)
+{
+	for (unsigned int i = 0; i < MOTE_STREAMS; i++) {
+		if (collector->streams & 1u << i)
+			snprintf(host->why[i], sizeof(host->why[i]), "%s: %s", collector->files[0],
+				 strerrordesc_np(-err));
+	}
+}
+
 static int open_files(struct mote_host *host, bool direct)
 {
 	int slot = 8; /* below: the iterators' */
@@ -181,8 +191,7 @@ static int open_files(struct mote_host *host, bool direct)
 			if (err == -ENOMEM)
 				return err;
 			if (err && i == 0)
-				snprintf(host->why[first_stream(c)], sizeof(host->why[0]), "%s: %s",
-					 collectors[c].files[i], strerrordesc_np(-err));
+				without(host, &collectors[c], err);
 		}
 	}
 	return 0;
