@@ -17,6 +17,8 @@
 #include "server_impl.h"
 #include "wake.h"
 
+#define UNREAD_MAX (MOTE_QUEUE_FRAMES / 4) /* frames: a receive brings a hundred pings */
+
 static void evict(void *ctx, uint32_t id)
 {
 	struct mote_server *server = ctx;
@@ -310,12 +312,25 @@ void mote_server_reply(struct mote_server *server, struct mote_subscriber *sub, 
 				      MOTE_STREAMS);
 }
 
+/*
+ * Requests faster than their replies are read would cost as much time as the client likes: they
+ * wait in its socket.
+ */
+static void hear(struct mote_server *server, struct mote_subscriber *sub)
+{
+	if (!sub->unheard || sub->closing || sub->count >= UNREAD_MAX)
+		return;
+	sub->unheard = false;
+	push_receive(server, sub);
+}
+
 static void received(struct mote_server *server, struct mote_subscriber *sub, int res)
 {
 	sub->receiving = false;
 	if (res > 0 && !sub->closing) {
 		mote_server_request(server, sub, (uint32_t)res);
-		push_receive(server, sub);
+		sub->unheard = true;
+		hear(server, sub);
 		return;
 	}
 	if ((res == -EINTR || res == -EAGAIN) && !sub->closing) {
@@ -347,6 +362,7 @@ static void sent(struct mote_server *server, struct mote_subscriber *sub, int re
 	}
 	if (is_done(server, sub))
 		begin_close(server, sub);
+	hear(server, sub);
 }
 
 void mote_server_complete(struct mote_server *server, const struct mote_cqe *cqe, uint64_t now)

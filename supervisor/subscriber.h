@@ -26,6 +26,7 @@ struct mote_subscriber {
 	/* Operations under way; blocked: waits until writable, asking: whether the peer is gone. */
 	bool receiving, sending, blocked, asking;
 	bool input_over; /* it sends no more requests; it may still read */
+	bool unheard;    /* nothing is received until it has read replies */
 	bool closing;
 
 	uint8_t class_of[MOTE_STREAMS]; /* MOTE_NO_CLASS: not subscribed */

@@ -6,6 +6,8 @@
  */
 #include "server_fixture.h"
 
+#include "subscriber.h"
+
 static void test_hello_and_requests(void **state)
 {
 	struct fixture *f = fixture_new(4096, 65536, 262144, 20000);
@@ -53,6 +55,30 @@ static void test_long_line(void **state)
 	assert_int_equal(c->code, 22);
 	mote_server_stats(f->server, &stats);
 	assert_int_equal(stats.request_errors, 2);
+	fixture_free(f);
+}
+
+/* Who does not read replies is not heard any more, and loses none. */
+static void test_unread_replies(void **state)
+{
+	struct fixture *f = fixture_new(4096, 65536, 262144, 64);
+	struct client *c = connect_client(f);
+	unsigned int said = 0;
+
+	settle(f);
+	c->space = 0;
+	for (; said < 1000 && find_op(f, MOTE_OP_RECV, c->fd) >= 0; said++) {
+		say(f, c, "ping\n");
+		settle(f);
+	}
+	assert_in_range(said, 2, MOTE_QUEUE_FRAMES);
+	c->space = PENDING;
+	settle(f);
+	assert_int_equal(c->replies, said);
+	assert_int_equal(c->notes, 0);
+	say(f, c, "ping\n");
+	settle(f);
+	assert_int_equal(c->replies, said + 1);
 	fixture_free(f);
 }
 
@@ -144,8 +170,11 @@ static void test_many_keyframes(void **state)
 static void test_evicted_in_flight(void **state)
 {
 	struct fixture *f = fixture_new(4096, 16384, 16384, 64);
-	struct client *c = connect_client(f), *other = connect_client(f);
+	struct client *c = connect_client(f), *others[5];
+	struct mote_server_stats stats;
 
+	for (int i = 0; i < 5; i++)
+		others[i] = connect_client(f);
 	fill_source(f, ROWS, 500);
 	settle(f);
 	say(f, c, "subscribe process interval=100ms\n");
@@ -154,10 +183,12 @@ static void test_evicted_in_flight(void **state)
 	c->space = 5000;
 	submit(f);
 	assert_true(f->nsends > 0);
-	for (int i = 0; i < 60; i++)
-		say(f, other,
-		    "ping\nping\nping\nping\nping\nping\nping\nping\n"
-		    "ping\nping\nping\nping\nping\nping\nping\nping\n");
+	for (int i = 0; i < 5; i++) {
+		while (find_op(f, MOTE_OP_RECV, others[i]->fd) >= 0)
+			say(f, others[i], "a\nb\nc\nd\ne\nf\ng\nh\n");
+	}
+	mote_server_stats(f->server, &stats);
+	assert_true(stats.arena.dropped > 0);
 	tell(f);
 	c->space = PENDING;
 	settle(f);
@@ -534,6 +565,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_hello_and_requests),
 		cmocka_unit_test(test_long_line),
+		cmocka_unit_test(test_unread_replies),
 		cmocka_unit_test(test_keyframe_then_changes),
 		cmocka_unit_test(test_large_keyframe),
 		cmocka_unit_test(test_many_keyframes),
