@@ -41,8 +41,9 @@ static void print_metrics(FILE *out)
 	      "Every stream and field. Kinds: a `key` identifies a row; a `counter` is cumulative "
 	      "and never\ndecreases; a `gauge` is a value of now; `info` describes the object. "
 	      "Units are UCUM's, as\nOpenTelemetry writes them. A field that this host or this "
-	      "object does not have is nil, never 0;\nthe hello frame (PROTOCOL.md) and "
-	      "`mote schema` name the fields that are absent and say why.\n",
+	      "object does not have is nil, never 0;\nwhat mote cannot give here, the hello "
+	      "frame (PROTOCOL.md) and `mote schema` name with the\nreason. AVAILABILITY.md has every "
+	      "field that may be missing, by tier and kernel.\n",
 	      out);
 	for (int i = 0; i < MOTE_STREAMS; i++)
 		print_stream(&mote_streams[i]);
