@@ -296,21 +296,37 @@ static __always_inline void exe_path(struct mote_ident *r, const struct file *fi
 	r->exe_flags = flags;
 }
 
-static __always_inline void ident_record(struct mote_ident *r, const struct task_struct *t)
+/* Loads on one side stay there. */
+#define barrier() asm volatile("" ::: "memory")
+
+/*
+ * False if it is to be asked again. An exec changes mm, frees the old one, and only then counts in
+ * self_exec_id; arg_start is set after that: while it is 0, the path would be given to the image
+ * before. And a task that ended or began another program meanwhile did not hold the file, so that
+ * the path may be that of somebody else's. What is kept over the loop is kept as a number: states
+ * with pointers in them are not pruned before 6.12, and exceed a million instructions.
+ */
+static __always_inline bool ident_record(struct mote_ident *r, const struct bpf_iter__task *ctx,
+					 const struct task_struct *t)
 {
 	const struct mm_struct *mm = t->flags & PF_KTHREAD ? NULL : t->mm;
-	const struct file *file;
+	u64 was;
 
+	if (mm && !mm->arg_start)
+		return false;
+	barrier();
 	r->pid = t->pid;
 	r->exec_id = t->self_exec_id;
 	r->start = t->start_boottime;
 	r->exe_len = 0;
 	r->exe_flags = probe_read ? 0 : MOTE_EXE_ABSENT;
 	if (!mm || !probe_read)
-		return;
-	file = mm->exe_file;
-	if (file)
-		exe_path(r, file);
+		return true;
+	was = (u64)BPF_CORE_READ(t, mm);
+	exe_path(r, BPF_CORE_READ(t, mm, exe_file));
+	barrier();
+	t = *(struct task_struct *const volatile *)&ctx->task;
+	return t && (u64)BPF_CORE_READ(t, mm) == was;
 }
 
 SEC("?iter/task")
@@ -336,7 +352,7 @@ int idents(struct bpf_iter__task *ctx)
 		task_ctl.idents_more++;
 		return 0;
 	}
-	ident_record(&ident_recs[at], t);
-	task_ctl.idents = at + 1;
+	if (ident_record(&ident_recs[at], ctx, t))
+		task_ctl.idents = at + 1;
 	return 0;
 }

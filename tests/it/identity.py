@@ -316,6 +316,30 @@ def pid_used_again(watches, children):
     children.kill("second")
 
 
+# The program with the next number, and so on for ever.
+EXEC_NEXT = 'i=$(( ($0 + 1) % 8 )); exec "$WORK/prog$i" -c "$SCRIPT" $i'
+
+
+def execs_all_the_time(watch, children, work):
+    """Names that are told belong to one image, however soon the next one follows."""
+    for i in range(8):
+        shutil.copy("/bin/sh", os.path.join(work, f"prog{i}"))
+    os.environ.update(WORK=work, SCRIPT=EXEC_NEXT)
+    pids = {children.run(f"execs {i}", os.path.join(work, f"prog{i}").encode(),
+                         [b"prog%d" % i, b"-c", EXEC_NEXT.encode(), b"%d" % i]) for i in range(4)}
+    client = watch.moted.client("subscribe process interval=50ms")
+    rows = [watch.stream.dict(r) for f in client.frames(4) if f.type == DATA for r in f.rows]
+    client.close()
+    rows = [r for r in rows if r["pid"] in pids and r["comm"].startswith("prog")]
+    wrong = [r for r in rows if r["exe"] and os.path.basename(r["exe"]) != r["comm"]
+             or r["argv"] and "prog" + r["argv"][-1] != r["comm"]]
+    both = [r for r in rows if r["exe"] and r["argv"]]
+    check(f"{watch.name}: exe and argv are those of comm, in processes that do nothing but exec",
+          len(both) >= 20 and not wrong, f"{len(rows)} rows, {len(both)} with both, wrong {len(wrong)}: {wrong[:2]}")
+    for i in range(4):
+        children.kill(f"execs {i}")
+
+
 def kernel_threads(watch):
     rows = [watch.stream.dict(r) for r in watch.rows.rows["process"].values()]
     rows = [r for r in rows if r["pid"] == 2 or r["ppid"] == 2]
@@ -342,6 +366,7 @@ def main():
             kernel_threads(watch)
         retitled(watches, children, work)
         exec_by_thread(watches, children)
+        execs_all_the_time(watches[0], children, work)
         pid_used_again(watches, children)
         for watch in watches:
             watch.next(2)
