@@ -309,9 +309,11 @@ static __always_inline void exe_path(struct mote_ident *r, const struct file *fi
 static __always_inline bool ident_record(struct mote_ident *r, const struct bpf_iter__task *ctx,
 					 const struct task_struct *t)
 {
-	const struct mm_struct *mm = t->flags & PF_KTHREAD ? NULL : t->mm;
-	u64 was;
+	u64 was = probe_read ? (u64)BPF_CORE_READ(t, mm) : 0;
+	const struct mm_struct *mm;
 
+	barrier();
+	mm = t->flags & PF_KTHREAD ? NULL : t->mm;
 	if (mm && !mm->arg_start)
 		return false;
 	barrier();
@@ -322,7 +324,6 @@ static __always_inline bool ident_record(struct mote_ident *r, const struct bpf_
 	r->exe_flags = probe_read ? 0 : MOTE_EXE_ABSENT;
 	if (!mm || !probe_read)
 		return true;
-	was = (u64)BPF_CORE_READ(t, mm);
 	exe_path(r, BPF_CORE_READ(t, mm, exe_file));
 	barrier();
 	t = *(struct task_struct *const volatile *)&ctx->task;
