@@ -116,7 +116,10 @@ static int open_events(struct mote_agent *agent)
 	}
 	if (wants_connector(options))
 		fd = mote_connector_open();
-	snprintf(why, sizeof(why), "%s", tier ? tier->reason : "");
+	snprintf(why, sizeof(why), "%s",
+		 tier                                       ? tier->reason
+		 : options->mote_probes == MOTE_PROBES_NONE ? "probes = none"
+							    : "");
 	if (fd >= 0) {
 		agent->has_events = true;
 		mote_tiers_add(
@@ -229,6 +232,21 @@ static const char *connector_why(const struct mote_tasks *tasks, unsigned int fi
 	return "the proc connector does not tell it";
 }
 
+/* Each process takes descriptors where there is no iterator. */
+static void note_room(struct mote_agent *agent)
+{
+	unsigned int max = agent->tasks->max, wanted = agent->options->tables_processes;
+	char choice[32];
+
+	if (max >= wanted)
+		return;
+	snprintf(choice, sizeof(choice), "%u processes", max);
+	mote_tiers_add(
+		&agent->tiers, "process_table", choice,
+		"the limit of open files has no room for [tables] processes = %u: raise LimitNOFILE, or ulimit -Hn",
+		wanted);
+}
+
 static int collect_processes(struct mote_agent *agent)
 {
 	struct mote_probes_iterator *iterator = mote_probes_iterator(agent->probes);
@@ -238,6 +256,7 @@ static int collect_processes(struct mote_agent *agent)
 	err = open_tasks(agent);
 	if (err)
 		return err;
+	note_room(agent);
 	proc = strcmp(agent->tasks->ops->name, "proc") == 0;
 	agent->process = mote_process_new(agent->options, agent->tasks,
 					  agent->has_events ? &agent->events : NULL);

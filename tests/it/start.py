@@ -66,11 +66,23 @@ def signals():
         check("SIGTERM at start: ends with 0, the socket is gone", process.wait(10) == 0 and not os.path.exists(path))
 
 
+def few_descriptors():
+    moted = Moted("--probes", "none", wrap=("prlimit", "--nofile=300:300"))
+    lines = [line for line in moted.log().splitlines() if line.startswith("moted: process_table: ")]
+    check("few open files: one line says that the table is smaller", len(lines) == 1 and "LimitNOFILE" in lines[0], moted.log())
+    moted.stop()
+    done = subprocess.run(["prlimit", "--nofile=20:20", MOTED, "--socket", os.path.join(work_dir(), "s")],
+                          capture_output=True, timeout=20, check=False)
+    check("hardly any open files: ends with 1 and says what to do",
+          done.returncode == 1 and done.stderr.count(b"\n") == 1 and b"LimitNOFILE" in done.stderr, done)
+
+
 def main():
     no_capabilities()
     closed_descriptors()
     full_output()
     signals()
+    few_descriptors()
 
 
 run(main)
