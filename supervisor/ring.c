@@ -15,6 +15,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "thread.h"
 
@@ -161,6 +163,11 @@ static int ring_setup(struct io_uring *ring, unsigned int entries, bool *single)
 
 		err = io_uring_queue_init_params(entries, ring, &params);
 		*single = !err && i == 0;
+	}
+	/* A filter may allow to make a ring but not to use it. */
+	if (!err && syscall(__NR_io_uring_enter, ring->ring_fd, 0, 0, 0, NULL, 0) < 0) {
+		err = -errno;
+		io_uring_queue_exit(ring);
 	}
 	return err;
 }
