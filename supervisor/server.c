@@ -266,7 +266,7 @@ static void accepted(struct mote_server *server, int fd)
 	struct mote_subscriber *sub = free_slot(server);
 
 	/* One that fails for lack of descriptors or memory fails again at once, and for ever. */
-	server->accept_later = fd < 0 && fd != -ECONNABORTED && fd != -EINTR;
+	server->accept_later = fd < 0 && fd != -ECONNABORTED && fd != -EINTR && fd != -EAGAIN;
 	if (server->accept_later) {
 		server->refused++;
 		mote_log_limited(&server->refused_limit, server->now,
