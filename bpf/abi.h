@@ -70,8 +70,8 @@ struct mote_task {
 	u64 shown_utime, shown_stime; /* last given out; cputime_adjust keeps them monotonic */
 	u32 text;                     /* handle of argv and exe in the text store, 0: none yet */
 	u32 text_exec_id;             /* exec_id that `text` belongs to */
-	u32 seen; /* threads of this walk, the first included: mote_task_add_threads() */
-	u32 pad1;
+	u32 seen;  /* threads of this walk, the first included: mote_task_add_threads() */
+	u32 named; /* what `text` has: 1 argv, 2 exe */
 };
 
 enum mote_task_flags {

@@ -20,6 +20,8 @@
 #include "parse.h"
 #include "task.h"
 
+#define NAMED_ARGV       1u /* of mote_task.named */
+#define NAMED_EXE        2u
 #define KERNEL_PART      offsetof(struct mote_task, changed)
 #define CLOSED_MEMORY_NS 5000000000ull
 
@@ -63,7 +65,8 @@ struct mote_process *mote_process_new(const struct mote_options *options, struct
 	process->ended_max = options->tables_ended;
 	process->ended = malloc(process->ended_max * sizeof(*process->ended));
 	process->texts = mote_texts_new((uint32_t)options->tables_text);
-	process->accounts = mote_accounts_new(process->ended_max / 4);
+	process->accounts =
+		mote_accounts_new(process->ended_max < 512 ? 64 : process->ended_max / 8);
 	if (!process->ended || !process->texts || !process->accounts) {
 		mote_process_free(process);
 		return NULL;
@@ -215,6 +218,7 @@ static void go_on(struct mote_task *task, const struct mote_task *before, uint64
 	task->shown_stime = before->shown_stime;
 	task->text = before->text;
 	task->text_exec_id = before->text_exec_id;
+	task->named = before->named;
 	if (memcmp(task, before, KERNEL_PART) != 0)
 		task->changed = now;
 }
@@ -299,6 +303,7 @@ static void set_text(struct mote_process *process, struct mote_task *task,
 {
 	task->text = mote_texts_put(process->texts, task->text, entry);
 	task->text_exec_id = task->exec_id;
+	task->named = !task->text ? 0 : entry->has_argv * NAMED_ARGV | entry->has_exe * NAMED_EXE;
 	task->changed = now;
 }
 
@@ -383,14 +388,11 @@ static void inherit(struct mote_process *process, struct mote_task *task)
 
 static bool lacks(const struct mote_process *process, const struct mote_task *task, bool exe)
 {
-	struct mote_text_entry entry;
-
 	if (task->text_exec_id != task->exec_id)
 		return true;
 	if (!task->text)
 		return mote_texts_roomy(process->texts); /* there was no room for it */
-	mote_texts_get(process->texts, task->text, &entry);
-	return !(exe ? entry.has_exe : entry.has_argv);
+	return !(task->named & (exe ? NAMED_EXE : NAMED_ARGV));
 }
 
 static struct mote_task *wants(struct mote_process *process, uint32_t *from, bool exe)
