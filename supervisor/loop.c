@@ -73,12 +73,17 @@ static uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
+/* Read again if something else ran in between: that would look like a step. */
 static void read_offsets(int64_t *boot, int64_t *real)
 {
-	int64_t mono = (int64_t)clock_ns(CLOCK_MONOTONIC);
+	uint64_t mono;
+	int tries = 3;
 
-	*boot = (int64_t)clock_ns(CLOCK_BOOTTIME) - mono;
-	*real = (int64_t)clock_ns(CLOCK_REALTIME) - mono;
+	do {
+		mono = clock_ns(CLOCK_MONOTONIC);
+		*boot = (int64_t)(clock_ns(CLOCK_BOOTTIME) - mono);
+		*real = (int64_t)(clock_ns(CLOCK_REALTIME) - mono);
+	} while (clock_ns(CLOCK_MONOTONIC) - mono > NS_PER_MS && --tries);
 }
 
 /* What ends the loop. Blocked, SIGHUP would reach it under nohup, too. */
