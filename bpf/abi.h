@@ -82,6 +82,8 @@ enum mote_task_flags {
 	/* User space's: thread records of this walk and `threads` differ, one came or went
 	   meanwhile */
 	MOTE_TASK_TORN = 16,
+	/* User space's: a thread that ended meanwhile may be in `counts` twice */
+	MOTE_TASK_TWICE = 32,
 };
 
 /* The array map `task_ctl`, one value: the walks of both iterators. */

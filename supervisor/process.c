@@ -212,6 +212,10 @@ static void begin_task(struct mote_process *process, struct mote_task *task, uin
 
 static void go_on(struct mote_task *task, const struct mote_task *before, uint64_t now)
 {
+	/* Too much would stand until the process has caught up: hours, if that is what a thread
+	 * ran. */
+	if (task->flags & MOTE_TASK_TWICE)
+		task->counts = before->counts;
 	raise_counts(&task->counts, &before->counts);
 	task->changed = before->changed;
 	task->shown_utime = before->shown_utime;

@@ -84,17 +84,28 @@ void mote_task_add_counts(struct mote_thread_counts *sum, const struct mote_thre
 
 /*
  * A thread that ends between its leader's record and its own turn is in neither, one that ends the
- * other way round is in both: the number of threads tells. `torn` holds their difference while the
- * threads are added, in the member that user space owns.
+ * other way round is in both; the latter comes first only if its pid is the smaller, as when pids
+ * have wrapped. The number of threads tells, unless another one begins or ends in the same walk.
  */
+static void judge(struct mote_task *task, bool early)
+{
+	task->flags &= ~(uint32_t)(MOTE_TASK_TORN | MOTE_TASK_TWICE);
+	if (task->seen != task->threads)
+		task->flags |= MOTE_TASK_TORN;
+	if (early && task->seen > task->threads)
+		task->flags |= MOTE_TASK_TWICE;
+}
+
 unsigned int mote_task_add_threads(struct mote_task *tasks, unsigned int n,
 				   const struct mote_thread *threads, unsigned int m)
 {
 	struct mote_task *last = NULL;
 	unsigned int orphans = 0;
 
-	for (unsigned int i = 0; i < n; i++)
+	for (unsigned int i = 0; i < n; i++) {
 		tasks[i].seen = 1;
+		tasks[i].flags &= ~(uint32_t)MOTE_TASK_TWICE;
+	}
 	for (unsigned int i = 0; i < m; i++) {
 		if (!last || last->pid != threads[i].tgid)
 			last = mote_task_find(tasks, n, threads[i].tgid);
@@ -104,12 +115,11 @@ unsigned int mote_task_add_threads(struct mote_task *tasks, unsigned int n,
 		}
 		mote_task_add_counts(&last->counts, &threads[i].counts);
 		last->seen++;
+		if (threads[i].pid < last->pid)
+			last->flags |= MOTE_TASK_TWICE;
 	}
-	for (unsigned int i = 0; i < n; i++) {
-		tasks[i].flags &= ~(uint32_t)MOTE_TASK_TORN;
-		if (tasks[i].seen != tasks[i].threads)
-			tasks[i].flags |= MOTE_TASK_TORN;
-	}
+	for (unsigned int i = 0; i < n; i++)
+		judge(&tasks[i], tasks[i].flags & MOTE_TASK_TWICE);
 	return orphans;
 }
 

@@ -15,7 +15,7 @@ void mote_task_sort(struct mote_task *tasks, unsigned int n);
 
 /*
  * Adds each thread's counts to its process's record; `tasks` are sorted by pid. Sets or clears
- * MOTE_TASK_TORN in each task. Returns how many threads had no process in `tasks`.
+ * MOTE_TASK_TORN and _TWICE in each task. Returns how many threads had no process in `tasks`.
  */
 unsigned int mote_task_add_threads(struct mote_task *tasks, unsigned int n,
 				   const struct mote_thread *threads, unsigned int m);

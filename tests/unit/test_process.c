@@ -335,6 +335,23 @@ static void test_counted_before_sampled(void **state)
 	fixture_free(f);
 }
 
+/* A walk that has a thread twice is not believed: its process keeps the counts that it had. */
+static void test_thread_twice(void **state)
+{
+	struct fixture *f = fixture_new(false, &fake_ops);
+
+	add_task(f, 10, MS, 5);
+	sampled(f, f->now);
+	add_task(f, 10, MS, 9)->flags |= MOTE_TASK_TWICE;
+	sampled(f, f->now);
+	add_task(f, 10, MS, 6);
+	sampled(f, f->now);
+	sampled(f, f->now);
+	assert_int_equal(total(f, PROCESS_MINFLT), 6);
+	assert_int_equal(total(f, PROCESS_RUN_TIME), 18);
+	fixture_free(f);
+}
+
 /* A living process that a full table leaves out now and then adds to the totals once. */
 static void test_comes_and_goes(void **state)
 {
@@ -757,6 +774,7 @@ int main(void)
 		cmocka_unit_test(test_counted_before_sampled),
 		cmocka_unit_test(test_comes_and_goes),
 		cmocka_unit_test(test_comes_back),
+		cmocka_unit_test(test_thread_twice),
 		cmocka_unit_test(test_cpu_split),
 		cmocka_unit_test(test_proc_ticks),
 		cmocka_unit_test(test_ended_and_forgot),

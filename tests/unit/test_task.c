@@ -96,7 +96,15 @@ static void adds_threads(void **state)
 	assert_false(tasks[0].flags & MOTE_TASK_TORN);
 	assert_false(tasks[1].flags & MOTE_TASK_TORN);
 	assert_true(tasks[2].flags & MOTE_TASK_TORN);
+	assert_false((tasks[0].flags | tasks[1].flags) & MOTE_TASK_TWICE);
+	assert_true(tasks[2].flags & MOTE_TASK_TWICE); /* 12 came before 30 and may be gone */
 	assert_int_equal(mote_task_add_threads(tasks, 0, threads, 5), 5);
+	tasks[2].threads = 4; /* one was born after */
+	mote_task_add_threads(tasks, 3, threads, 5);
+	assert_int_equal(tasks[2].flags & (MOTE_TASK_TORN | MOTE_TASK_TWICE), MOTE_TASK_TORN);
+	tasks[0].threads = 2; /* 13 is later than 10: it cannot be in both */
+	mote_task_add_threads(tasks, 3, threads, 5);
+	assert_int_equal(tasks[0].flags & (MOTE_TASK_TORN | MOTE_TASK_TWICE), MOTE_TASK_TORN);
 }
 
 struct times {
