@@ -28,6 +28,7 @@
 #include "privilege.h"
 #include "probes.h"
 #include "tasks_iter.h"
+#include "thread.h"
 #include "tier.h"
 
 #define TIER_EVENTS "process_events"
@@ -419,10 +420,18 @@ static int open_loop(struct mote_agent *agent)
 	return mote_loop_open(&parts, &agent->loop);
 }
 
-/* After this nothing is allocated; what libraries freed during start goes back to the kernel. */
+extern char __data_start, _end; /* the linker's */
+
+/*
+ * After this nothing is allocated and no page is touched for the first time: what libraries freed
+ * during start goes back to the kernel, and the pages of variables and of the stack are made.
+ */
 static void settle_memory(void)
 {
 	malloc_trim(0);
+	for (volatile char *at = &__data_start; at < &_end; at += sysconf(_SC_PAGESIZE))
+		*at = *at;
+	mote_thread_touch_stack();
 }
 
 int mote_agent_run(struct mote_agent *agent)

@@ -341,6 +341,15 @@ static unsigned int list_pids(int *pids, unsigned int max)
 	return n;
 }
 
+/* A path whose beginning is missing ("...") has the right end. */
+static bool same_path(const struct mote_ident *id, const char *path, const char *exe)
+{
+	size_t cut = id->exe_flags & MOTE_EXE_CUT ? strlen("...") : 0;
+	size_t len = strlen(path) - cut, whole = strlen(exe);
+
+	return cut ? len < whole && !strcmp(path + cut, exe + whole - len) : !strcmp(path, exe);
+}
+
 /* Paths of executables, of those that the iterator was asked for. */
 static void compare_exe(struct mote_probes_iterator *it, const int *pids, unsigned int n)
 {
@@ -361,7 +370,7 @@ static void compare_exe(struct mote_probes_iterator *it, const int *pids, unsign
 		proc_exe(&v, id->pid);
 		path[0] = '\0';
 		mote_task_exe(id, path, sizeof(path));
-		same = v.has_exe ? !strcmp(path, v.exe) : !path[0];
+		same = v.has_exe ? same_path(id, path, v.exe) : !path[0];
 		if (!v.has_exe && !proc_stat(&v, id->pid))
 			continue; /* it has ended */
 		for (const char *p = path; *p; p++)
