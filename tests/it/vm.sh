@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # The smoke test on one kernel in a VM, and vmtests/judge on console logs that must not pass. Needs QEMU and,
 # once, the distribution's mirror for the kernel. Where that cannot be had this fails; MOTE_SKIP_VM=1
 # leaves the VM out on purpose.
