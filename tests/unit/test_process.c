@@ -335,6 +335,27 @@ static void test_counted_before_sampled(void **state)
 	fixture_free(f);
 }
 
+/* More are gone than there are accounts: their last words are not counted a second time. */
+static void test_accounts_full(void **state)
+{
+	struct fixture *f = fixture_new(true, &fake_ops);
+	struct mote_process_stats stats;
+
+	for (uint32_t pid = 1; pid <= 100; pid++)
+		add_task(f, pid, MS * pid, 3);
+	sampled(f, f->now);
+	sampled(f, f->now);
+	assert_int_equal(total(f, PROCESS_MINFLT), 300);
+	for (uint32_t pid = 1; pid <= 100; pid++)
+		put_exit(f, MOTE_EVENT_FINAL, pid, MS * pid, f->now, 3);
+	sampled(f, f->now);
+	assert_int_equal(total(f, PROCESS_MINFLT), 300);
+	mote_process_stats(f->process, &stats);
+	assert_int_equal(stats.accounts.size, 64);
+	assert_int_equal(stats.accounts.dropped, 100 - 64);
+	fixture_free(f);
+}
+
 /* A walk that has a thread twice is not believed: its process keeps the counts that it had. */
 static void test_thread_twice(void **state)
 {
@@ -774,6 +795,7 @@ int main(void)
 		cmocka_unit_test(test_counted_before_sampled),
 		cmocka_unit_test(test_comes_and_goes),
 		cmocka_unit_test(test_comes_back),
+		cmocka_unit_test(test_accounts_full),
 		cmocka_unit_test(test_thread_twice),
 		cmocka_unit_test(test_cpu_split),
 		cmocka_unit_test(test_proc_ticks),
