@@ -83,13 +83,16 @@ static int parse_disk(struct mote_host *host, const struct mote_text *texts, uin
 
 static int parse_netdev(struct mote_host *host, const struct mote_text *texts, uint64_t now)
 {
-	return mote_parse_netdev(texts[0], host->tables[MOTE_STREAM_NETDEV], now, mote_leaves_get,
-				 host->leaves);
+	return host->leaves ? mote_parse_netdev(texts[0], host->tables[MOTE_STREAM_NETDEV], now,
+						mote_leaves_get, host->leaves)
+			    : 0;
 }
 
 static int parse_filesystem(struct mote_host *host, const struct mote_text *texts, uint64_t now)
 {
-	mote_filesystems_collect(host->filesystems, host->tables[MOTE_STREAM_FILESYSTEM], now);
+	if (host->filesystems)
+		mote_filesystems_collect(host->filesystems, host->tables[MOTE_STREAM_FILESYSTEM],
+					 now);
 	return 0;
 }
 
@@ -197,6 +200,30 @@ static int open_files(struct mote_host *host, bool direct)
 	return 0;
 }
 
+/* A thread that cannot start for what this /proc lacks leaves its stream out. */
+static int thread_missing(struct mote_host *host, enum mote_stream_id stream, const char *file,
+			  int err)
+{
+	if (!err || err == -ENOMEM || err == -EAGAIN)
+		return err;
+	snprintf(host->why[stream], sizeof(host->why[stream]), "%s: %s", file,
+		 strerrordesc_np(-err));
+	return 0;
+}
+
+static int open_threads(struct mote_host *host)
+{
+	const struct mote_options *options = host->options;
+	int err = mote_filesystems_start(options->tables_filesystems, options->interval_filesystem,
+					 &host->filesystems);
+
+	err = thread_missing(host, MOTE_STREAM_FILESYSTEM, "/proc/self/mountinfo", err);
+	if (err)
+		return err;
+	err = mote_leaves_start(options->tables_netdevs, &host->leaves);
+	return thread_missing(host, MOTE_STREAM_NETDEV, "/proc/net/dev", err);
+}
+
 int mote_host_open(const struct mote_options *options, bool direct, struct mote_host **out)
 {
 	struct mote_host *host = calloc(1, sizeof(*host));
@@ -209,10 +236,7 @@ int mote_host_open(const struct mote_options *options, bool direct, struct mote_
 	if (!err)
 		err = open_files(host, direct);
 	if (!err)
-		err = mote_filesystems_start(options->tables_filesystems,
-					     options->interval_filesystem, &host->filesystems);
-	if (!err)
-		err = mote_leaves_start(options->tables_netdevs, &host->leaves);
+		err = open_threads(host);
 	if (err) {
 		mote_host_close(host);
 		return err;
@@ -257,7 +281,7 @@ const char *mote_host_why(const struct mote_host *host, enum mote_stream_id stre
 
 const char *mote_host_note(const struct mote_host *host)
 {
-	return mote_leaves_note(host->leaves);
+	return host->leaves ? mote_leaves_note(host->leaves) : NULL;
 }
 
 uint32_t mote_host_files(const struct mote_host *host)
@@ -338,6 +362,7 @@ void mote_host_stats(const struct mote_host *host, struct mote_host_stats *stats
 	*stats = (struct mote_host_stats){
 		.read_errors = host->read_errors,
 		.parse_errors = host->parse_errors,
-		.filesystems_dropped = mote_filesystems_dropped(host->filesystems),
+		.filesystems_dropped =
+			host->filesystems ? mote_filesystems_dropped(host->filesystems) : 0,
 	};
 }
