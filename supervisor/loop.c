@@ -52,6 +52,8 @@ struct mote_loop {
 	uint64_t tasks_sampled;
 	uint64_t hastened; /* time of the last chain for those who would not wait */
 	uint64_t longest;  /* most that may pass between two ticks, for the events' buffer */
+	uint64_t left_out; /* processes and threads, in all samples */
+	struct mote_limit left_out_limit;
 	int64_t boot_offset, real_offset;
 	bool gap;
 
@@ -355,6 +357,21 @@ static bool clocks_stepped(struct mote_loop *loop, uint64_t elapsed)
 	return stepped;
 }
 
+/* What a full table leaves out makes sums too low: somebody should know. */
+static void warn_of_full_tables(struct mote_loop *loop, uint64_t now)
+{
+	struct mote_fill processes, threads;
+
+	loop->parts.tasks->ops->fill(loop->parts.tasks, &processes, &threads);
+	if (processes.dropped + threads.dropped == loop->left_out)
+		return;
+	loop->left_out = processes.dropped + threads.dropped;
+	mote_log_limited(&loop->left_out_limit, now,
+			 "a table is full: %s are left out: raise [tables] %s",
+			 processes.dropped ? "processes" : "threads of processes",
+			 processes.dropped ? "processes" : "threads");
+}
+
 static uint32_t sample(struct mote_loop *loop, uint64_t now)
 {
 	struct mote_loop_parts *parts = &loop->parts;
@@ -363,6 +380,7 @@ static uint32_t sample(struct mote_loop *loop, uint64_t now)
 	if (loop->with_tasks) {
 		int n = parts->tasks->ops->finish(parts->tasks, mote_process_half(parts->process));
 
+		warn_of_full_tables(loop, now);
 		if (n >= 0)
 			mote_process_sampled(parts->process, (unsigned int)n, loop->time, now);
 		else
