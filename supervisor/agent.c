@@ -428,9 +428,11 @@ extern char __data_start, _end; /* the linker's */
  */
 static void settle_memory(void)
 {
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+
 	malloc_trim(0);
-	for (volatile char *at = &__data_start; at < &_end; at += sysconf(_SC_PAGESIZE))
-		*at = *at;
+	for (uintptr_t at = (uintptr_t)&__data_start; at < (uintptr_t)&_end; at += page)
+		__atomic_fetch_or((char *)at, 0, __ATOMIC_RELAXED);
 	mote_thread_touch_stack();
 }
 

@@ -18,28 +18,29 @@
 struct mote_engine;
 
 enum mote_op {
-	MOTE_OP_READ,   /* fd or slot, buf, len, offset */
-	MOTE_OP_OPEN,   /* fd: directory, path, slot: where a direct descriptor goes, or -1 */
-	MOTE_OP_CLOSE,  /* fd or slot */
-	MOTE_OP_ACCEPT, /* fd; result: the new descriptor, close-on-exec */
-	MOTE_OP_RECV,   /* fd, buf, len; MOTE_SQE_NOWAIT: -EAGAIN at once if there is nothing */
-	MOTE_OP_SEND,   /* fd, msg; always with MSG_DONTWAIT and MSG_NOSIGNAL */
+	MOTE_OP_READ,     /* fd or slot, buf, len, offset */
+	MOTE_OP_OPEN,     /* fd: directory, path, slot: where a direct descriptor goes, or -1 */
+	MOTE_OP_CLOSE,    /* fd or slot */
+	MOTE_OP_ACCEPT,   /* fd; result: the new descriptor, close-on-exec */
+	MOTE_OP_RECV,     /* fd, buf, len; MOTE_SQE_NOWAIT: -EAGAIN at once if there is nothing */
+	MOTE_OP_SEND,     /* fd, msg; always with MSG_DONTWAIT and MSG_NOSIGNAL */
 	MOTE_OP_WRITABLE, /* fd; completes when it can be written to */
 	MOTE_OP_HANGUP,   /* fd, whose input is over; at once; result & POLLHUP: so is its output */
 	MOTE_OPS
 };
 
 enum mote_sqe_flags {
-	MOTE_SQE_LINK = 1,  /* the next operation starts when this one has ended, failed or not */
-	MOTE_SQE_SLOT = 2,  /* fd is a slot of direct descriptors */
-	MOTE_SQE_ASYNC = 4, /* to a worker at once: without it a /proc read is poll-armed and retried */
+	MOTE_SQE_LINK = 1, /* the next operation starts when this one has ended, failed or not */
+	MOTE_SQE_SLOT = 2, /* fd is a slot of direct descriptors */
+	MOTE_SQE_ASYNC =
+		4, /* to a worker at once: without it a /proc read is poll-armed and retried */
 	MOTE_SQE_MAY_BLOCK = 8, /* may wait for another process: never linked behind the timer */
 	MOTE_SQE_NOWAIT = 16,
 	MOTE_SQE_WAIT = 32, /* a READ of something that is not always ready: a timer, a signal */
 };
 
 #define MOTE_OFFSET_CURRENT UINT64_MAX
-#define MOTE_ENGINE_SLOTS 64
+#define MOTE_ENGINE_SLOTS   64
 
 struct mote_sqe {
 	uint64_t tag; /* comes back with the completion */
@@ -66,10 +67,10 @@ struct mote_engine_config {
 
 /* What io_uring can do here, for --check and hello. */
 struct mote_engine_features {
-	int error; /* 0, or why there is no ring: -EPERM, -ENOSYS, ... */
-	bool direct;         /* open, read and close of a direct descriptor in one chain */
-	bool single_issuer;  /* SINGLE_ISSUER and COOP_TASKRUN */
-	bool worker_bound;   /* IORING_REGISTER_IOWQ_MAX_WORKERS */
+	int error;          /* 0, or why there is no ring: -EPERM, -ENOSYS, ... */
+	bool direct;        /* open, read and close of a direct descriptor in one chain */
+	bool single_issuer; /* SINGLE_ISSUER and COOP_TASKRUN */
+	bool worker_bound;  /* IORING_REGISTER_IOWQ_MAX_WORKERS */
 	unsigned int last_op;
 };
 

@@ -313,6 +313,20 @@ static int sync_wait(struct mote_engine *engine, unsigned int want, struct mote_
 	return (int)n;
 }
 
+static void sync_free(struct sync_engine *sync)
+{
+	if (!sync)
+		return;
+	if (sync->bell >= 0)
+		close(sync->bell);
+	free(sync->ops);
+	free(sync->heads);
+	free(sync->polls);
+	free(sync->done);
+	free(sync->blocked);
+	free(sync);
+}
+
 static void sync_close(struct mote_engine *engine)
 {
 	struct sync_engine *sync = sync_of(engine);
@@ -329,13 +343,7 @@ static void sync_close(struct mote_engine *engine)
 		if (sync->slots[i] >= 0)
 			close(sync->slots[i]);
 	}
-	close(sync->bell);
-	free(sync->ops);
-	free(sync->heads);
-	free(sync->polls);
-	free(sync->done);
-	free(sync->blocked);
-	free(sync);
+	sync_free(sync);
 }
 
 static const struct mote_engine_ops sync_ops = {
@@ -367,8 +375,12 @@ static int sync_allocate(struct sync_engine *sync, unsigned int entries)
 int mote_engine_open_sync(const struct mote_engine_config *config, struct mote_engine **out)
 {
 	struct sync_engine *sync = calloc(1, sizeof(*sync));
-	int err = sync ? sync_allocate(sync, config->sq_entries) : -ENOMEM;
+	int err = -ENOMEM;
 
+	if (sync) {
+		sync->bell = -1;
+		err = sync_allocate(sync, config->sq_entries);
+	}
 	if (!err) {
 		sync->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 		err = sync->bell < 0 ? -errno : 0;
@@ -379,7 +391,7 @@ int mote_engine_open_sync(const struct mote_engine_config *config, struct mote_e
 		err = mote_thread_start(&sync->thread, "mote-blocking", blocking_thread, sync);
 	}
 	if (err) {
-		/* Start fails as a whole: what was allocated goes with the process. */
+		sync_free(sync);
 		return err;
 	}
 	sync->base = (struct mote_engine){ .ops = &sync_ops, .direct = true, .blocking_max = 1 };

@@ -158,7 +158,9 @@ static int be_victim(const char *directory)
 	if (page == MAP_FAILED)
 		return 1;
 	page[0] = 1;
-	mmap(page, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	if (mmap(page, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+	    MAP_FAILED)
+		return 1;
 	for (;;)
 		pause();
 }

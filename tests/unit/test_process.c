@@ -478,7 +478,7 @@ static void test_ended_while_an_update_is_open(void **state)
 {
 	struct fixture *f = fixture_new(false, &fake_ops);
 	bool told[MAX] = { false };
-	uint64_t cursor = 0, since = f->now;
+	uint64_t cursor = 0, since;
 
 	for (uint32_t pid = 1; pid < 100; pid++)
 		add_task(f, pid, MS, 1);
