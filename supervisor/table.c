@@ -84,7 +84,7 @@ struct mote_table *mote_table_new(enum mote_stream_id stream, unsigned int rows,
 	shape.text_offset = sizeof(struct mote_row) + 2 * shape.nfields * sizeof(uint64_t);
 	shape.row_size = align(shape.text_offset + (size_t)strings * text);
 	shape.mask = hash_size(rows) - 1;
-	shape.ended_max = !shape.keyed ? 1 : rows < ENDED_MIN / 2 ? ENDED_MIN : rows * 2;
+	shape.ended_max = !shape.keyed ? 1 : rows < 2 * ENDED_MIN ? ENDED_MIN : rows / 2;
 	shape.ended_size = (sizeof(struct ended) + text + 7) & ~(size_t)7;
 	rows_bytes = ((size_t)rows + 1) * shape.row_size; /* and the totals */
 	heads_bytes = align((shape.mask + 1) * sizeof(uint32_t));
