@@ -289,15 +289,6 @@ uint32_t mote_host_files(const struct mote_host *host)
 	return host->nfiles;
 }
 
-unsigned int mote_host_ops(const struct mote_host *host)
-{
-	unsigned int n = 0;
-
-	for (unsigned int i = 0; i < host->nfiles; i++)
-		n += mote_file_ops(&host->files[i]);
-	return n;
-}
-
 unsigned int mote_host_push(struct mote_host *host, struct mote_engine *engine, uint32_t streams)
 {
 	unsigned int n = 0, file = 0;

@@ -32,7 +32,6 @@ const char *mote_host_note(const struct mote_host *host);
 /* Pushes the reads of the collectors that feed `streams`; operations pushed. `base`: first index.
  */
 unsigned int mote_host_push(struct mote_host *host, struct mote_engine *engine, uint32_t streams);
-unsigned int mote_host_ops(const struct mote_host *host); /* most that push gives */
 /* Completion of MOTE_TAG_FILE with an index below mote_host_files(). */
 void mote_host_complete(struct mote_host *host, uint32_t index, uint32_t step, int res);
 uint32_t mote_host_files(const struct mote_host *host);

@@ -426,33 +426,49 @@ struct mote_task *mote_process_wants_exe(struct mote_process *process, uint32_t 
 	return wants(process, from, true);
 }
 
+/* The process that a name was found for, if it still has that image, and what is known of it. */
+static struct mote_task *named(struct mote_process *process, uint32_t pid, uint64_t start,
+			       uint32_t exec_id, struct mote_text_entry *entry)
+{
+	struct mote_task *task = find(process, process->current, pid, start);
+
+	if (!task || task->exec_id != exec_id)
+		return NULL;
+	get_text(process, task, entry);
+	return task;
+}
+
+static uint16_t copy_text(char *to, size_t size, const char *from, uint32_t len)
+{
+	uint16_t n = (uint16_t)(len < size ? len : size);
+
+	memcpy(to, from, n);
+	return n;
+}
+
 void mote_process_give_argv(struct mote_process *process, uint32_t pid, uint64_t start,
 			    uint32_t exec_id, const char *argv, uint32_t len, uint64_t now)
 {
-	struct mote_task *task = find(process, process->current, pid, start);
 	struct mote_text_entry entry;
+	struct mote_task *task = named(process, pid, start, exec_id, &entry);
 
-	if (!task || task->exec_id != exec_id)
+	if (!task)
 		return;
-	get_text(process, task, &entry);
 	entry.has_argv = true;
-	entry.argv_len = (uint16_t)(len < sizeof(entry.argv) ? len : sizeof(entry.argv));
-	memcpy(entry.argv, argv, entry.argv_len);
+	entry.argv_len = copy_text(entry.argv, sizeof(entry.argv), argv, len);
 	set_text(process, task, &entry, now);
 }
 
 void mote_process_give_exe(struct mote_process *process, uint32_t pid, uint64_t start,
 			   uint32_t exec_id, const char *exe, uint32_t len, uint64_t now)
 {
-	struct mote_task *task = find(process, process->current, pid, start);
 	struct mote_text_entry entry;
+	struct mote_task *task = named(process, pid, start, exec_id, &entry);
 
-	if (!task || task->exec_id != exec_id)
+	if (!task)
 		return;
-	get_text(process, task, &entry);
 	entry.has_exe = true;
-	entry.exe_len = (uint16_t)(len < sizeof(entry.exe) ? len : sizeof(entry.exe));
-	memcpy(entry.exe, exe, entry.exe_len);
+	entry.exe_len = copy_text(entry.exe, sizeof(entry.exe), exe, len);
 	set_text(process, task, &entry, now);
 }
 
