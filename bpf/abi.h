@@ -180,6 +180,163 @@ struct mote_event_ctl {
 	u64 dropped[MOTE_EVENT_KINDS]; /* by kind: did not fit in the ring buffer */
 };
 
+/*
+ * Slots: cumulative counters in mapped memory that BPF adds to and user space reads, reused without
+ * a bpf() call. The protocol, its states and its ordering are in docs/SLOTS.md. There are two
+ * tables of them, sockets and flows; their index of slots is never above MOTE_SLOTS_MAX.
+ */
+#define MOTE_SLOTS_MAX 131072 /* a power of two */
+
+enum mote_slot_table {
+	MOTE_SLOTS_SOCKETS = 0,
+	MOTE_SLOTS_FLOWS = 1,
+	MOTE_SLOT_TABLES = 2,
+};
+
+/* How every slot begins. */
+struct mote_slot {
+	u64 key;    /* the claimer writes it before its insert, user space writes 0 */
+	u32 gen;    /* user space only: grows when the slot is freed */
+	u32 orphan; /* the claimer: it lost a race, and could not give the slot back */
+};
+
+/* A byte a slot: the writer sets it after it added, user space clears it before it reads. */
+struct mote_slot_marks {
+	u8 mark[MOTE_SLOTS_MAX];
+};
+
+/* Cumulative, never reset. Bytes are what calls returned. */
+struct mote_traffic {
+	u64 sent, received; /* bytes */
+	u64 sent_calls,
+		received_calls; /* TCP by release_sock: times the socket was held and moved */
+};
+
+enum mote_protocol {
+	MOTE_TCP = 0,
+	MOTE_UDP = 1,
+	MOTE_PROTOCOLS = 2,
+};
+
+/*
+ * One for each possible CPU, by atomic adds, as programs nest. A program is inside from `enter` to
+ * `exit`; it stays on its CPU meanwhile.
+ */
+struct mote_slot_cpu {
+	u64 enter, exit;
+	struct mote_traffic other[MOTE_PROTOCOLS]; /* of flows that had no slot */
+	u64 claims;                                /* slots taken, of both tables */
+	u64 lost_races;                            /* another CPU inserted the key first */
+	u64 mismatches;  /* the index led to a slot that is another key's by now: looked up again */
+	u64 push_failed; /* slots that became orphans */
+	u64 turned_away[MOTE_SLOT_TABLES]; /* no slot was free */
+	u64 refused[MOTE_SLOT_TABLES];     /* the kernel refused the insert */
+	u64 pad0[6];
+};
+
+#define MOTE_REAP 256 /* entries of each kind that one pass works off */
+
+enum mote_reap_status {
+	MOTE_REAP_NONE = 0,
+	MOTE_REAP_DONE = 1,
+	MOTE_REAP_ABSENT = 2,     /* delete: the key is not in the index */
+	MOTE_REAP_OTHER_SLOT = 3, /* delete: the key has another slot by now */
+	MOTE_REAP_ERROR = 4,      /* the kernel's lock gave up: try again */
+};
+
+/* Of one table. User space fills it, the program `reap` answers a status an entry. */
+struct mote_reap {
+	u32 deletes, pushes; /* how many; the program sets them to 0 */
+	u64 passes;          /* the program counts one up */
+	struct {
+		u64 key;
+		u32 slot;
+		u32 status;
+	} del[MOTE_REAP]; /* take this key out of the index */
+	struct {
+		u32 slot;
+		u32 status;
+	} push[MOTE_REAP]; /* give this slot back to the queue of free ones */
+};
+
+/* A flow's key: a socket (its id, not 0 unless there was no room for it) and a process. */
+#define MOTE_SOCKET_SLOT_BITS 17
+#define MOTE_SOCKET_GEN_BITS  25
+#define MOTE_TGID_BITS        22
+#define MOTE_SOCKET_ID(slot, gen) \
+	(((u64)((gen) & ((1u << MOTE_SOCKET_GEN_BITS) - 1)) << MOTE_SOCKET_SLOT_BITS) | (slot))
+#define MOTE_SOCKET_SLOT(id)        ((u32)((id) & (MOTE_SLOTS_MAX - 1)))
+#define MOTE_FLOW_KEY(socket, tgid) ((u64)(socket) << MOTE_TGID_BITS | (tgid))
+#define MOTE_FLOW_SOCKET(key)       ((u64)(key) >> MOTE_TGID_BITS)
+#define MOTE_FLOW_TGID(key)         ((u32)((key) & ((1u << MOTE_TGID_BITS) - 1)))
+
+/* What one process moved over one socket; tgid 0: the kernel itself. */
+struct mote_flow {
+	struct mote_slot slot; /* key: MOTE_FLOW_KEY */
+	struct mote_traffic traffic;
+	u64 start; /* start_boottime of the process, ns, read when the slot was claimed; 0: kernel
+		    */
+	u32 protocol;
+	u32 pad0;
+
+	/* User space's own; BPF never writes below. */
+	struct mote_traffic base; /* what the slot had when this key began */
+	u64 changed;              /* sample time at which a value last changed */
+	u32 state, process;       /* of slots.c, and network.c's */
+	u64 pad1[2];
+};
+
+enum mote_socket_flags {
+	MOTE_SOCKET_SEEDED = 1,     /* older than mote: counted from its first sight on */
+	MOTE_SOCKET_LATE = 2,       /* there was no room for it when it was opened */
+	MOTE_SOCKET_SYN = 4,        /* TCP: in SYN_SENT, copied_seq is not set yet */
+	MOTE_SOCKET_FIN_SENT = 8,   /* TCP: the sequence number of our FIN has been taken off */
+	MOTE_SOCKET_FIN_TAKEN = 16, /* and of the peer's */
+	MOTE_SOCKET_KERNEL = 32,    /* made by the kernel itself */
+	MOTE_SOCKET_TRUTH = 64,     /* accepted and taken are valid */
+};
+
+/*
+ * A TCP or UDP socket. Written under the socket's lock where it has to be consistent: TCP's
+ * sequence numbers. Addresses are the kernel's bytes, IPv4 in the first four.
+ */
+struct mote_socket {
+	struct mote_slot slot; /* key: the kernel's address of the sock; never leaves the agent */
+	u64 opened, closed;    /* CLOCK_MONOTONIC ns; closed 0: not yet */
+	u8 local[16], remote[16];
+	u16 local_port, remote_port; /* host order */
+	u16 family;                  /* AF_INET, AF_INET6 */
+	u8 protocol;                 /* MOTE_TCP, MOTE_UDP */
+	u8 state;       /* TCP_*, as the kernel numbers them; UDP: 7 unconnected, 1 connected */
+	u32 flags;      /* MOTE_SOCKET_* */
+	u32 uid, netns; /* netns: its inode number */
+	u32 tgid;       /* who made it, or had it when mote started; 0: not known */
+	u64 start;      /* of that process: start_boottime, ns */
+	u64 cgroup_id, inode,
+		cookie; /* 0: not known; cookie: nobody has asked the kernel for it yet */
+	u32 write_seq, copied_seq; /* TCP: as of the last release */
+	u32 srtt_us, pad0;
+	u64 retransmitted; /* bytes, TCP */
+	/* TCP: bytes the kernel accepted for sending, and that were taken from it, since the socket
+	   began, and what they were when mote first saw it. */
+	u64 accepted, taken, accepted_base, taken_base;
+
+	/* User space's own; BPF never writes below. */
+	struct mote_traffic traffic; /* sum over its flows */
+	u64 changed;
+	u32 state_own, flows; /* of slots.c; flows of it that have slots */
+	u64 pad1[4];
+};
+
+/* The array map `net_ctl`, one value. */
+struct mote_net_ctl {
+	u64 seeded;    /* sockets that were there at start */
+	u64 seed_lost; /* of these, what found no slot */
+	u64 check_sent[MOTE_PROTOCOLS], check_received[MOTE_PROTOCOLS]; /* bytes of check_tgid */
+	u32 check_tgid; /* user space: whose traffic the self-check counts; 0: nobody's */
+	u32 pad0;
+};
+
 #pragma GCC diagnostic pop
 
 _Static_assert(sizeof(struct mote_thread_counts) == 120, "mote_thread_counts");
@@ -191,4 +348,7 @@ _Static_assert(sizeof(struct mote_event) == 48, "mote_event");
 _Static_assert(sizeof(struct mote_event_exec) == 56 + MOTE_ARGV_MAX, "mote_event_exec");
 _Static_assert(sizeof(struct mote_event_exit) == 200, "mote_event_exit");
 _Static_assert(sizeof(struct mote_event_ctl) == 40, "mote_event_ctl");
+_Static_assert(sizeof(struct mote_flow) == 128, "mote_flow");
+_Static_assert(sizeof(struct mote_socket) == 256, "mote_socket");
+_Static_assert(sizeof(struct mote_slot_cpu) == 192, "mote_slot_cpu");
 #endif
