@@ -10,19 +10,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/perf_event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
 #include "mote.skel.h"
+#include "probes_attach.h"
 #include "probes_log.h"
 #include "probes_mount.h"
 
@@ -93,17 +92,10 @@ static int piece_map(struct piece *p, unsigned int i, int fd, int prot, off_t at
 	return 0;
 }
 
-static size_t whole_pages(size_t len)
-{
-	size_t page = sysconf(_SC_PAGESIZE);
-
-	return (len + page - 1) & ~(page - 1);
-}
-
 static int bss_map(struct piece *p)
 {
 	return piece_map(p, 2, bpf_map__fd(p->bpf->maps.bss), PROT_READ | PROT_WRITE, 0,
-			 whole_pages(sizeof(*p->bpf->bss)));
+			 mote_probes_whole_pages(sizeof(*p->bpf->bss)));
 }
 
 /* Where a variable of the skeleton's .bss is in our own mapping of it. */
@@ -149,22 +141,6 @@ static int tasks_load(struct piece *p, const struct mote_probes_config *cfg, boo
 	return mote_bpf__load(p->bpf);
 }
 
-/* The loop opens iterators by name, unprivileged, which bpf() would not let it do. */
-static int pin(struct bpf_link *link, int dirfd, const char *name,
-	       const struct mote_probes_config *cfg)
-{
-	char path[64];
-	int err;
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", dirfd, name);
-	err = bpf_link__pin(link, path);
-	if (err)
-		return err;
-	if (cfg->uid != (uid_t)-1 && fchownat(dirfd, name, cfg->uid, cfg->gid, 0))
-		return -errno;
-	return fchmodat(dirfd, name, 0400, 0) ? -errno : 0;
-}
-
 static int tasks_attach(struct piece *p, int dirfd, const struct mote_probes_config *cfg,
 			struct verdict *v)
 {
@@ -178,7 +154,7 @@ static int tasks_attach(struct piece *p, int dirfd, const struct mote_probes_con
 		err = keep_link(p, bpf_program__attach(progs[i]));
 		if (err)
 			return fail(v, "attaching the task iterator", err);
-		err = pin(p->links[p->nlinks - 1], dirfd, names[i], cfg);
+		err = mote_probes_pin(p->links[p->nlinks - 1], dirfd, names[i], cfg->uid, cfg->gid);
 		if (err)
 			return fail(v, "pinning the task iterator in a private bpffs", err);
 	}
@@ -187,8 +163,8 @@ static int tasks_attach(struct piece *p, int dirfd, const struct mote_probes_con
 
 static int tasks_map(struct piece *p, const struct mote_probes_config *cfg)
 {
-	size_t tasks = whole_pages(2ul * cfg->processes * sizeof(struct mote_task));
-	size_t threads = whole_pages((size_t)cfg->threads * sizeof(struct mote_thread));
+	size_t tasks = mote_probes_whole_pages(2ul * cfg->processes * sizeof(struct mote_task));
+	size_t threads = mote_probes_whole_pages((size_t)cfg->threads * sizeof(struct mote_thread));
 	int err = piece_map(p, 0, bpf_map__fd(p->bpf->maps.task_recs), PROT_READ | PROT_WRITE, 0,
 			    tasks);
 
@@ -330,23 +306,13 @@ static int events_load(struct piece *p, const struct mote_probes_config *cfg, co
 	return mote_bpf__load(p->bpf);
 }
 
-/* libbpf reads the id under a fixed path; ours can come from a tracefs that is not mounted. */
 static int attach_classic(struct piece *p, const struct hook *hook, bool may_mount)
 {
-	struct perf_event_attr attr = { .type = PERF_TYPE_TRACEPOINT, .size = sizeof(attr) };
-	int id = mote_probes_tracepoint(hook->category, hook->name, may_mount);
-	int fd, err;
+	struct bpf_link *link;
+	int err = mote_probes_attach_tracepoint(hook->classic, hook->category, hook->name,
+						may_mount, &link);
 
-	if (id < 0)
-		return id;
-	attr.config = id;
-	fd = syscall(SYS_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	err = keep_link(p, bpf_program__attach_perf_event(hook->classic, fd));
-	if (err)
-		close(fd);
-	return err;
+	return err ? err : keep_link(p, link);
 }
 
 static int events_attach(struct piece *p, const struct mote_probes_config *cfg,
@@ -469,16 +435,12 @@ static void refuse(struct mote_tiers *tiers, const char *reason)
 		mote_tiers_add(tiers, names[i], "none", "%s", reason);
 }
 
-/* The object file that is part of this program was read and is not read again. */
 static void forget_image(void)
 {
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from, to;
 	size_t size;
+	const void *image = mote_bpf__elf_bytes(&size);
 
-	from = (uintptr_t)mote_bpf__elf_bytes(&size);
-	to = (from + size) & ~(page - 1);
-	from = (from + page - 1) & ~(page - 1);
-	madvise((void *)from, to - from, MADV_DONTNEED);
+	mote_probes_forget_image(image, size);
 }
 
 int mote_probes_open(const struct mote_probes_config *cfg, struct mote_tiers *tiers,

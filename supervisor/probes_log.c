@@ -13,7 +13,7 @@
 
 #include <bpf/libbpf.h>
 
-static char kept[160];
+static char kept[160], program[48];
 
 static void keep(const char *line, size_t len)
 {
@@ -38,6 +38,19 @@ static void keep_verdict(const char *log)
 	keep(line, end - line);
 }
 
+/* "prog 'NAME': ..." is how libbpf begins what it says of a program. */
+static void keep_program(const char *line)
+{
+	static const char prefix[] = "prog '";
+	const char *name = line + strlen(prefix);
+	size_t len;
+
+	if (strncmp(line, prefix, strlen(prefix)))
+		return;
+	len = strcspn(name, "'");
+	snprintf(program, sizeof(program), "%.*s", (int)len, name);
+}
+
 static int take(enum libbpf_print_level level, const char *fmt, va_list args)
 {
 	static const char prefix[] = "libbpf: ";
@@ -47,6 +60,7 @@ static int take(enum libbpf_print_level level, const char *fmt, va_list args)
 	if (level != LIBBPF_WARN || vasprintf(&text, fmt, args) < 0)
 		return 0;
 	line = strncmp(text, prefix, strlen(prefix)) ? text : text + strlen(prefix);
+	keep_program(line);
 	if (strstr(line, "BEGIN PROG LOAD LOG"))
 		keep_verdict(line);
 	else if (!kept[0])
@@ -57,11 +71,16 @@ static int take(enum libbpf_print_level level, const char *fmt, va_list args)
 
 void mote_probes_log_begin(void)
 {
-	kept[0] = '\0';
+	kept[0] = program[0] = '\0';
 	libbpf_set_print(take);
 }
 
 const char *mote_probes_log_line(void)
 {
 	return kept;
+}
+
+const char *mote_probes_log_program(void)
+{
+	return program;
 }

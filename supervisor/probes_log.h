@@ -12,4 +12,7 @@ void mote_probes_log_begin(void);
 /* The line kept, or "". Valid until the next begin. */
 const char *mote_probes_log_line(void);
 
+/* The name of the program that was complained about last, or "". Valid as long. */
+const char *mote_probes_log_program(void);
+
 #endif

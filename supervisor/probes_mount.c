@@ -44,24 +44,32 @@ static int read_id(int dir, const char *path)
 	return id > 0 ? id : -EIO;
 }
 
-int mote_probes_tracepoint(const char *category, const char *name, bool may_mount)
+int mote_probes_tracefs(bool may_mount)
 {
 	static const char *const mounted[] = { "/sys/kernel/tracing", "/sys/kernel/debug/tracing" };
-	char path[160];
-	int dir, id;
+	char path[64];
+	int fd;
 
 	for (unsigned int i = 0; i < sizeof(mounted) / sizeof(mounted[0]); i++) {
 		snprintf(path, sizeof(path), "%s/events", mounted[i]);
 		if (access(path, F_OK))
 			continue;
-		snprintf(path, sizeof(path), "%s/events/%s/%s/id", mounted[i], category, name);
-		return read_id(AT_FDCWD, path);
+		fd = open(mounted[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
+		return fd < 0 ? -errno : fd;
 	}
 	if (!may_mount)
 		return -ENODEV;
-	dir = mote_probes_mount("tracefs");
+	fd = mote_probes_mount("tracefs");
+	return fd == -EPERM ? -ENODEV : fd;
+}
+
+int mote_probes_tracepoint(const char *category, const char *name, bool may_mount)
+{
+	int dir = mote_probes_tracefs(may_mount), id;
+	char path[160];
+
 	if (dir < 0)
-		return dir == -EPERM ? -ENODEV : dir;
+		return dir;
 	snprintf(path, sizeof(path), "events/%s/%s/id", category, name);
 	id = read_id(dir, path);
 	close(dir);

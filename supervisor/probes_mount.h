@@ -12,8 +12,14 @@
 int mote_probes_mount(const char *type);
 
 /*
+ * A descriptor of tracefs for openat(): of the one that is mounted, else (`may_mount`) of a mount
+ * of our own. -ENODEV: not mounted, and may not be (`may_mount`, privilege).
+ */
+int mote_probes_tracefs(bool may_mount);
+
+/*
  * The id of tracepoint `category`/`name` for perf_event_open(), or negative errno: -ENOENT there is
- * no such tracepoint, -ENODEV tracefs is not mounted and may not be (`may_mount`, privilege).
+ * no such tracepoint; else as mote_probes_tracefs().
  */
 int mote_probes_tracepoint(const char *category, const char *name, bool may_mount);
 
