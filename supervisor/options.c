@@ -67,14 +67,26 @@ static int broken(const struct source *source, enum mote_option_id id, enum mote
 	return -EINVAL;
 }
 
+/* The member that a time of the table is kept in. */
+static unsigned int *time_of(struct mote_options *options, const struct mote_option *option)
+{
+	return (unsigned int *)((char *)options + option->offset);
+}
+
+/* A default below a second gives way to a [loop] base that does not divide it. */
 static int check_intervals(const struct source *source)
 {
+	unsigned int base = source->options->loop_base;
+
 	for (enum mote_option_id i = 0; i < MOTE_OPTS; i++) {
 		const struct mote_option *option = &mote_option_table[i];
+		unsigned int *time = time_of(source->options, option);
 
-		if (option->kind == MOTE_OPTION_TIME &&
-		    mote_option_get(source->options, option) % source->options->loop_base)
+		if (option->kind != MOTE_OPTION_TIME || *time % base == 0)
+			continue;
+		if (source->given[i] || option->def >= 1000 || i == MOTE_OPT_loop_base)
 			return broken(source, i, MOTE_OPT_loop_base, "a multiple of");
+		*time += base - *time % base;
 	}
 	return 0;
 }

@@ -161,7 +161,7 @@ static void test_bad_values(void **state)
 	refused("[loop]\nworkers = 17\n",
 		"F:2: [loop] workers: '17'; allowed: a number from 1 to 16");
 	refused("[loop]\nbase = 50\n",
-		"F:2: [loop] base: '50'; allowed: 10ms to 1s, in ms, s, m or h");
+		"F:2: [loop] base: '50'; allowed: 1ms to 1s, in ms, s, m or h");
 	refused("[loop]\n\nhousekeeping = 5124095576030432h\n",
 		"F:3: [loop] housekeeping: '5124095576030432h'; allowed: 1s to 1m, in ms, s, m or h");
 	refused("[socket]\nframe = 16KB\n",
@@ -199,7 +199,7 @@ static void test_bad_lines(void **state)
 	refused("[mote]\nmode = minimal\n  standard\n",
 		"F:3: neither a [section], nor key = value, nor a comment");
 	refused("\n[sockets]\n",
-		"F:2: [sockets]: no such section; there are mote, socket, loop, interval, tables, process");
+		"F:2: [sockets]: no such section; there are mote, socket, loop, interval, tables, network, process");
 	refused("[mote\n", "F:1: a section's name ends with ]: [socket]");
 	refused("[mote] mode = minimal\n",
 		"F:1: 'mode = minimal' after a section's name; a key needs a line of its own");
@@ -233,6 +233,10 @@ static void test_rules(void **state)
 	refused("[interval]\nload = 10ms\n",
 		"F:2: [interval] load: 10ms, must be a multiple of [loop] base, 50ms");
 	assert_int_equal(parse(&o, "[loop]\nbase = 10ms\n[interval]\nload = 10ms\n"), 0);
+	assert_int_equal(parse(&o, "[loop]\nbase = 100ms\n"), 0); /* does not divide 250 ms */
+	assert_int_equal(o.interval_socket, 300);
+	refused("[loop]\nbase = 100ms\n[interval]\nflow = 250ms\n",
+		"F:4: [interval] flow: 250ms, must be a multiple of [loop] base, 100ms");
 	refused("[tables]\nevents = 96KiB\n",
 		"F:2: [tables] events: 98304 bytes is not a power of two; allowed: 64KiB, 128KiB and so on to 64MiB");
 	refused("[socket]\nqueue = 64KiB\nframe = 64KiB\n",
