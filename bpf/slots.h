@@ -164,8 +164,8 @@ static __always_inline void slots_give_back(const struct slots *t, struct mote_s
 	s->key = 0;
 	if (!SLOT_FAILS() && !(int)bpf_map_push_elem(t->free, &slot, 0))
 		return;
-	__sync_fetch_and_add(&cpu->push_failed, 1);
 	s->orphan = 1;
+	SLOT_ADD(cpu->push_failed, 1); /* orphan, and no key, before the mark */
 	slots_mark(t, slot);
 }
 

@@ -22,31 +22,40 @@
 
 /* Memory of one table, mapped for as long as the object lives. */
 struct mote_slots_memory {
+	enum mote_slot_table table;
 	void *slots; /* `size` objects of `stride` bytes, each beginning with struct mote_slot */
 	size_t stride;
+	size_t own;    /* offset in an object of a u32 that is this module's, 0 at first */
 	uint32_t size; /* at most MOTE_SLOTS_MAX */
-	uint8_t *marks;
-	struct mote_reap *reap;
+	struct mote_slot_marks *marks;
+	struct mote_reap *reap;     /* this table's */
 	struct mote_slot_cpu *cpus; /* the same for all tables */
 	unsigned int ncpus;         /* possible CPUs */
 };
 
 struct mote_slots_ops {
-	/* The slot is marked: its counters are to be read. `first`: it was not known before. */
+	/* Its counters are to be read, and added to its key. `first`: it was not known before.
+	   mote_slots_end() may be called from here. */
 	void (*fold)(void *ctx, uint32_t slot, bool first);
-	/* Nobody writes to the slot any more and its last fold is over; it is about to be free. */
+	/* Nobody writes to the slot any more and its last fold is over; it still has its key, and
+	   is about to be free. */
 	void (*gone)(void *ctx, uint32_t slot);
 };
 
 struct mote_slots;
 
+/* The loader's, before any program runs: generations begin at 1, so that no id is 0. */
+void mote_slots_init(const struct mote_slots_memory *memory);
+/* -EINVAL for a size or offsets that cannot be, -ENOMEM. Slots may be in use by then. */
 int mote_slots_new(const struct mote_slots_memory *memory, const struct mote_slots_ops *ops,
 		   void *ctx, struct mote_slots **out);
 void mote_slots_free(struct mote_slots *slots);
 
 /*
- * The object of this slot has ended (or shall be forgotten); repeated notices do nothing. A key
- * that BPF took out of the index itself is as good as deleted.
+ * The object of this slot has ended (or shall be forgotten). Repeated notices do nothing, nor does
+ * one of a slot that has not been folded yet. It does no harm if BPF took the key out of the index
+ * already. A key that is written again after it was taken out gets another slot, which needs an
+ * end of its own.
  */
 void mote_slots_end(struct mote_slots *slots, uint32_t slot);
 /* Takes every mark. Returns how many slots were folded. */
@@ -56,15 +65,17 @@ uint32_t mote_slots_scan(struct mote_slots *slots);
 void mote_slots_grace(struct mote_slots *slots, uint64_t now);
 /* Fills the reap list; true if `reap` is to be run. */
 bool mote_slots_prepare(struct mote_slots *slots);
-/* `reap` has run (or, ok false, could not: everything is tried again). */
-void mote_slots_passed(struct mote_slots *slots, bool ok);
+/* The read of `reap` is over. Whether the program ran tells its own count: else all is retried. */
+void mote_slots_passed(struct mote_slots *slots);
 
 struct mote_slots_stats {
 	struct mote_fill fill; /* slots in use; dropped: turned away or refused by BPF */
 	uint64_t freed;        /* slots given back since start */
 	uint32_t waiting;      /* slots between their end and their return */
-	uint64_t grace_age;    /* ns the oldest of them has waited by now */
-	uint64_t orphans, retried;
+	uint64_t grace_age;    /* ns that the grace has lasted that now runs; 0: none does */
+	uint64_t grace_waits;  /* mote_slots_grace() calls that found a CPU inside */
+	uint64_t orphans;      /* slots that a writer could not give back, and we did */
+	uint64_t retried;      /* deletes and pushes that had to be asked for again */
 };
 void mote_slots_stats(const struct mote_slots *slots, uint64_t now, struct mote_slots_stats *stats);
 
