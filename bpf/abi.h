@@ -205,7 +205,7 @@ struct mote_slot_marks {
 	u8 mark[MOTE_SLOTS_MAX];
 };
 
-/* Cumulative, never reset. Bytes are what calls returned. */
+/* Cumulative; a flow's goes to 0 only while its slot is nobody's. Bytes are what calls returned. */
 struct mote_traffic {
 	u64 sent, received; /* bytes */
 	u64 sent_calls,
@@ -259,12 +259,14 @@ struct mote_reap {
 	} push[MOTE_REAP]; /* give this slot back to the queue of free ones */
 };
 
-/* A flow's key: a socket (its id, not 0 unless there was no room for it) and a process. */
+/* A flow's key, never 0: a process, and a socket (its id; 1 or 2 if there was no room for it)
+ */
 #define MOTE_SOCKET_SLOT_BITS 17
 #define MOTE_SOCKET_GEN_BITS  25
 #define MOTE_TGID_BITS        22
 #define MOTE_SOCKET_ID(slot, gen) \
 	(((u64)((gen) & ((1u << MOTE_SOCKET_GEN_BITS) - 1)) << MOTE_SOCKET_SLOT_BITS) | (slot))
+#define MOTE_NO_SOCKET(protocol)    ((u64)(protocol) + 1) /* below every MOTE_SOCKET_ID */
 #define MOTE_SOCKET_SLOT(id)        ((u32)((id) & (MOTE_SLOTS_MAX - 1)))
 #define MOTE_FLOW_KEY(socket, tgid) ((u64)(socket) << MOTE_TGID_BITS | (tgid))
 #define MOTE_FLOW_SOCKET(key)       ((u64)(key) >> MOTE_TGID_BITS)
@@ -280,10 +282,12 @@ struct mote_flow {
 	u32 pad0;
 
 	/* User space's own; BPF never writes below. */
-	struct mote_traffic base; /* what the slot had when this key began */
-	u64 changed;              /* sample time at which a value last changed */
-	u32 state, process;       /* of slots.c, and network.c's */
-	u64 pad1[2];
+	struct mote_traffic seen;     /* what of `traffic` has been added up */
+	u64 changed;                  /* sample time at which a value last changed; 0: not in use */
+	u32 state;                    /* of slots.c */
+	u32 process;                  /* index in network.c's table */
+	u32 socket_next, socket_prev; /* flows of the same socket, slot + 1; 0: none */
+	u32 process_next, process_prev; /* of the same process */
 };
 
 enum mote_socket_flags {
@@ -323,9 +327,13 @@ struct mote_socket {
 
 	/* User space's own; BPF never writes below. */
 	struct mote_traffic traffic; /* sum over its flows */
-	u64 changed;
-	u32 state_own, flows; /* of slots.c; flows of it that have slots */
-	u64 pad1[4];
+	u64 changed;                 /* as in mote_flow */
+	u32 state_own;               /* of slots.c */
+	u32 flows;                   /* the first of its flows, slot + 1; 0: none */
+	s64 unattributed_sent, unattributed_received;
+	u64 retransmitted_seen; /* what of `retransmitted` has been added up */
+	u32 next;               /* of those that closed in this sample, slot + 1 */
+	u32 flags_own;
 };
 
 /* The array map `net_ctl`, one value. */
