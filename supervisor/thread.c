@@ -9,11 +9,20 @@
 #include <signal.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define NS_PER_S 1000000000ull
 
 /* More than statfs(), pread() and our own frames take; the rest of the stack is never touched. */
 #define STACK_USED (12 * 1024)
+
+/* 64 KiB, or the least that the C library takes: 128 KiB on arm64, where pages may be larger. */
+static size_t stack_size(void)
+{
+	const long enough = 64 * 1024, least = sysconf(_SC_THREAD_STACK_MIN);
+
+	return least > enough ? least : enough;
+}
 
 int mote_thread_start(pthread_t *thread, const char *name, void *(*fn)(void *), void *arg)
 {
@@ -24,7 +33,7 @@ int mote_thread_start(pthread_t *thread, const char *name, void *(*fn)(void *), 
 	err = pthread_attr_init(&attr);
 	if (err)
 		return -err;
-	err = pthread_attr_setstacksize(&attr, MOTE_THREAD_STACK);
+	err = pthread_attr_setstacksize(&attr, stack_size());
 	if (!err) {
 		/* inherited: blocked from the thread's first instruction on */
 		sigfillset(&all);

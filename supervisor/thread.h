@@ -11,10 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define MOTE_THREAD_STACK (64 * 1024)
-
 /*
- * Starts `fn(arg)` with a stack of 64 KiB and every signal blocked; `name` has at most 15
+ * Starts `fn(arg)` with a small stack and every signal blocked; `name` has at most 15
  * characters. The stack comes from mmap(), so that this is for the start only. 0 or negative errno.
  */
 int mote_thread_start(pthread_t *thread, const char *name, void *(*fn)(void *), void *arg);
