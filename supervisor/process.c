@@ -472,6 +472,29 @@ void mote_process_give_exe(struct mote_process *process, uint32_t pid, uint64_t 
 	set_text(process, task, &entry, now);
 }
 
+bool mote_process_lives(struct mote_process *process, uint32_t pid, uint64_t start)
+{
+	return find(process, process->current, pid, start) != NULL;
+}
+
+int mote_process_next_ended(const struct mote_process *process, uint64_t *cursor, uint32_t *pid,
+			    uint64_t *start)
+{
+	uint64_t oldest = process->ended_total - process->ended_n;
+	const struct ended *ended;
+
+	if (*cursor < oldest) {
+		*cursor = oldest;
+		return -1;
+	}
+	if (*cursor == process->ended_total)
+		return 0;
+	ended = &process->ended[(*cursor)++ % process->ended_max];
+	*pid = ended->pid;
+	*start = ended->start / MOTE_NS_PER_TICK;
+	return 1;
+}
+
 void mote_process_set_absent(struct mote_process *process, uint64_t fields)
 {
 	process->absent = fields;

@@ -7,6 +7,7 @@
 #ifndef MOTE_PROCESS_H
 #define MOTE_PROCESS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "events.h"
@@ -45,6 +46,15 @@ void mote_process_give_exe(struct mote_process *process, uint32_t pid, uint64_t 
 
 /* Fields that are nil in every row. */
 void mote_process_set_absent(struct mote_process *process, uint64_t fields);
+
+/* Whether the newest sample has this process; `start` in ns. */
+bool mote_process_lives(struct mote_process *process, uint32_t pid, uint64_t start);
+/*
+ * Processes that samples had and have no more, in the order of their ends; `*cursor` is 0 to begin
+ * with. 1, and the process, its start in ticks; 0: no more; -1: some were forgotten meanwhile.
+ */
+int mote_process_next_ended(const struct mote_process *process, uint64_t *cursor, uint32_t *pid,
+			    uint64_t *start);
 
 struct mote_process_stats {
 	uint64_t processes;
