@@ -247,7 +247,7 @@ static void print_text(const struct mote_features *features, const struct mote_t
 	}
 	fprintf(out, "\nmote's choices:\n");
 	for (unsigned int i = 0; i < tiers->n; i++)
-		fprintf(out, "  %-18s %-18s %s\n", tiers->tier[i].name, tiers->tier[i].choice,
+		fprintf(out, "  %-18s %-25s %s\n", tiers->tier[i].name, tiers->tier[i].choice,
 			reason_of(&tiers->tier[i]));
 }
 
@@ -302,6 +302,20 @@ static void print_row(FILE *out, bool first, const char *const pairs[][2], unsig
 	fputs("}", out);
 }
 
+/* The set of hooks that counts bytes, once more by itself. */
+static void print_set(const struct mote_tiers *tiers, FILE *out)
+{
+	const struct mote_tier *tier = mote_tiers_find(tiers, "network");
+
+	if (!tier)
+		return;
+	fputs(",\n \"probes\": {\"set\": ", out);
+	print_string(out, tier->choice);
+	fputs(", \"reason\": ", out);
+	print_string(out, reason_of(tier));
+	fputs("}", out);
+}
+
 static void print_json(const struct mote_features *features, const struct mote_tiers *tiers,
 		       FILE *out)
 {
@@ -323,7 +337,9 @@ static void print_json(const struct mote_features *features, const struct mote_t
 						    { "choice", tiers->tier[i].choice },
 						    { "reason", reason_of(&tiers->tier[i]) } },
 			  3);
-	fputs("]}\n", out);
+	fputs("]", out);
+	print_set(tiers, out);
+	fputs("}\n", out);
 }
 
 int mote_check_print(const struct mote_features *features, const struct mote_tiers *tiers,

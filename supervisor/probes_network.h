@@ -22,7 +22,6 @@ struct mote_probes_network;
 struct mote_probes_network_config {
 	const struct mote_options *options;   /* probes, [network], [tables] sockets and flows */
 	const struct mote_features *features; /* the kernel, its preemption model */
-	int dirfd; /* of the detached bpffs that iterators are pinned to (mote_probes_dirfd()) */
 	uid_t uid; /* owner of the pinned iterators; (uid_t)-1: as we are */
 	gid_t gid;
 };
@@ -39,7 +38,7 @@ enum mote_net_event {
 
 /* Mapped memory and pinned iterators, for as long as the object lives. */
 struct mote_network_maps {
-	int dirfd;
+	int dirfd;        /* of a detached bpffs */
 	const char *reap; /* name under dirfd: one open, read to the end, close is one pass */
 	const char *tcp;  /* refreshes state, srtt, truth of known TCP sockets, marks what changed;
 			     NULL if it could not be had */
@@ -55,16 +54,21 @@ struct mote_network_maps {
 	struct mote_net_ctl *ctl;
 	bool has[MOTE_NET_EVENTS];
 	const char *why[MOTE_NET_EVENTS]; /* the hook that was taken; or why there is none */
-	/* /proc/self/fdinfo/FD of these programs has recursion_misses, of these kprobes' profile
-	   the misses: to be read by pooled reads. */
+	/* /proc/self/fdinfo/FD of these has a line `recursion_misses:` (5.17; from 5.12 on they
+	   happen): runs that the kernel left out. To be read by pooled reads. */
 	int programs[16];
 	unsigned int nprograms;
+	/* Of return probes: a file of lines `NAME HITS MISSES`, among them one for each of these
+	   names; -1: there are none. */
+	int profile;
+	const char *kretprobes[4];
+	unsigned int nkretprobes;
 };
 
 /*
  * Always gives an object unless there is no memory (-ENOMEM). Adds the tier `network` (fentry,
- * kprobe, tracepoint or none), with the reason for the choice, and one for each event that has no
- * hook or not the first of its list. Existing sockets are seeded when it returns. Call before
+ * kprobe, tracepoint or none) with the reason for the choice, and, unless that is none, one for
+ * each event with its hook. Existing sockets are seeded when it returns. Call before
  * threads exist.
  */
 int mote_probes_network_open(const struct mote_probes_network_config *cfg, struct mote_tiers *tiers,
@@ -75,8 +79,9 @@ void mote_probes_network_close(struct mote_probes_network *network);
 const struct mote_network_maps *mote_probes_network_maps(const struct mote_probes_network *network);
 
 /*
- * Moves known bytes over TCP and UDP on a loopback socket and compares with what the hooks saw. An
- * event that did not see them loses its `has`, and its tier says so. `[network] self_check`.
+ * Moves known bytes over TCP and UDP on loopback sockets and compares with what the hooks saw. An
+ * event that did not see exactly them loses its `has`, and its tier says so. Does nothing if
+ * `[network] self_check` is off, and where there is no loopback.
  */
 void mote_probes_network_check(struct mote_probes_network *network, struct mote_tiers *tiers);
 

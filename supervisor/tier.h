@@ -6,12 +6,12 @@
 #ifndef MOTE_TIER_H
 #define MOTE_TIER_H
 
-#define MOTE_TIERS_MAX 16
+#define MOTE_TIERS_MAX 24
 
 struct mote_tier {
 	char name[24];
-	char choice[24];
-	char reason[160];
+	char choice[32];
+	char reason[224];
 };
 
 struct mote_tiers {

@@ -265,7 +265,7 @@ static void test_tiers(void **state)
 		mote_tiers_add(&tiers, name, "a choice that is too long to fit", "%0300d", 1);
 	}
 	assert_int_equal(tiers.n, MOTE_TIERS_MAX);
-	assert_string_equal(tiers.tier[1].choice, "a choice that is too lo");
+	assert_string_equal(tiers.tier[1].choice, "a choice that is too long to fi");
 	assert_int_equal(strlen(tiers.tier[1].reason), sizeof(tiers.tier[1].reason) - 1);
 }
 
@@ -290,12 +290,17 @@ static void test_check(void **state)
 	text = print(&f, &tiers, false);
 	assert_non_null(strstr(text, "  kernel             6.1 \"q\\\n"));
 	assert_non_null(strstr(text, "  hidepid            2                  mount option"));
-	assert_non_null(strstr(text, "  probes             none               a\tb"));
+	assert_non_null(strstr(text, "  probes             none                      a\tb"));
 	free(text);
 	text = print(&f, &tiers, true);
 	assert_non_null(strstr(text, "\"value\": \"6.1 \\\"q\\\\\""));
 	assert_non_null(strstr(text, "\"reason\": \"a\\u0009b \xc3\xa9 \\ufffd "
 				     "\\ufffd\\ufffd\\ufffd\"}]}\n"));
+	free(text);
+	mote_tiers_add(&tiers, "network", "kprobe", "because");
+	text = print(&f, &tiers, true);
+	assert_non_null(
+		strstr(text, "],\n \"probes\": {\"set\": \"kprobe\", \"reason\": \"because\"}}\n"));
 	free(text);
 }
 
