@@ -14,30 +14,54 @@ CFLAGS  ?= -O2 -g
 SAN     ?=
 
 VERSION := 0.1.0
-ARCH    := $(shell uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')
+HOST_ARCH := $(shell uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')
+ARCH    := $(HOST_ARCH)
+
+# Another architecture than this machine's: a static build with libraries of its own.
+ifneq ($(ARCH),$(HOST_ARCH))
+ifneq ($(ARCH),arm64)
+$(error cannot build for ARCH=$(ARCH) on $(HOST_ARCH): only for arm64)
+endif
+SYSROOT   ?= $(BUILD)/sysroot
+MULTIARCH := aarch64-linux-gnu
+# CC=clang of the outer make is the native build's
+override CC := $(MULTIARCH)-gcc
+AR        := $(MULTIARCH)-ar
+PKG_CONFIG := PKG_CONFIG_LIBDIR=$(SYSROOT)/usr/lib/$(MULTIARCH)/pkgconfig \
+              PKG_CONFIG_SYSROOT_DIR=$(SYSROOT) pkg-config --static
+CROSS_CFLAGS  := -isystem $(SYSROOT)/usr/include -isystem $(SYSROOT)/usr/include/$(MULTIARCH)
+# The linker warns of getgrnam(); what it reads is /etc/group, for which no shared library is loaded.
+CROSS_LDFLAGS := -static -L$(SYSROOT)/usr/lib/$(MULTIARCH)
+BPF_INCLUDE := /usr/$(MULTIARCH)/include
+SETUP     := ci/setup build cross && ci/sysroot $(SYSROOT) arm64
+else
+PKG_CONFIG := pkg-config
 MULTIARCH := $(shell $(CC) -print-multiarch 2>/dev/null)
+BPF_INCLUDE := /usr/include/$(MULTIARCH)
+SETUP     := ci/setup build
+endif
 
 # A target that builds needs the compiler and libraries; ci/setup installs what is missing, once.
 ifeq ($(filter clean help,$(MAKECMDGOALS)),)
-ifneq ($(shell ci/setup build && echo ok),ok)
+ifneq ($(shell $(SETUP) && echo ok),ok)
 $(error ci/setup could not install what the build needs; its message is above)
 endif
 endif
 
 # msgpack-c's C library is called msgpack up to Debian 12, msgpack-c from 13 on.
-MSGPACK := $(shell pkg-config --exists msgpack-c && echo msgpack-c || echo msgpack)
+MSGPACK := $(shell $(PKG_CONFIG) --exists msgpack-c && echo msgpack-c || echo msgpack)
 DEPS    := libbpf liburing inih $(MSGPACK) zlib
 WARN    := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
            -Wwrite-strings -Wvla -Wno-unused-parameter
 # Not of malloc() and memset() a calloc(), whose pages would fault when they are first used.
 MOTE_CFLAGS := -std=gnu11 -fno-builtin-malloc $(CFLAGS) $(WARN) -D_GNU_SOURCE -DMOTE_VERSION='"$(VERSION)"' \
            -fno-common -fstack-protector-strong -iquote supervisor -iquote bpf -iquote $(BUILD)/gen \
-           $(shell pkg-config --cflags $(DEPS)) $(SAN)
-MOTE_LIBS := $(shell pkg-config --libs $(DEPS)) -pthread
+           $(CROSS_CFLAGS) $(shell $(PKG_CONFIG) --cflags $(DEPS)) $(SAN)
+MOTE_LIBS := $(shell $(PKG_CONFIG) --libs $(DEPS)) -pthread
 # Lazy relocations would fault pages after start; the libraries that are not used are not linked.
-MOTE_LDFLAGS := -Wl,-z,relro,-z,now -Wl,--as-needed $(LDFLAGS) $(SAN)
+MOTE_LDFLAGS := -Wl,-z,relro,-z,now -Wl,--as-needed $(CROSS_LDFLAGS) $(LDFLAGS) $(SAN)
 BPF_CFLAGS := -O2 -g -target bpf -mcpu=v2 -D__TARGET_ARCH_$(ARCH) -Wall -Wextra \
-           -Wno-unused-parameter -Wno-unknown-warning-option -Ibpf -I/usr/include/$(MULTIARCH)
+           -Wno-unused-parameter -Wno-unknown-warning-option -Ibpf -I$(BPF_INCLUDE)
 
 SUPERVISOR := $(filter-out supervisor/main.c,$(wildcard supervisor/*.c))
 LIBMOTE    := $(wildcard clients/libmote*.c)
@@ -48,7 +72,7 @@ HELPERS    := $(wildcard tests/helpers/*.c)
 BENCHES    := $(wildcard bench/*.c)
 obj         = $(patsubst %.c,$(BUILD)/%.o,$(1))
 
-all: $(BUILD)/moted $(BUILD)/mote $(BUILD)/libmote.a $(BUILD)/libmote.so $(BUILD)/libmote.pc
+all: $(BUILD)/moted $(BUILD)/mote $(BUILD)/libmote.a $(if $(CROSS_LDFLAGS),,$(BUILD)/libmote.so) $(BUILD)/libmote.pc
 
 ## BPF: every bpf/*.bpf.c linked into one object, and its skeleton
 $(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c
@@ -68,7 +92,7 @@ $(call obj,$(SUPERVISOR)): | $(BUILD)/gen/mote.skel.h
 
 $(BUILD)/supervisor.a: $(call obj,$(SUPERVISOR))
 	@rm -f $@
-	ar rcs $@ $^
+	$(AR) rcs $@ $^
 $(BUILD)/moted: $(BUILD)/supervisor/main.o $(BUILD)/supervisor.a
 	$(CC) $(MOTE_LDFLAGS) -o $@ $^ $(MOTE_LIBS)
 
@@ -80,9 +104,9 @@ $(BUILD)/clients/%.pic.o: clients/%.c
 	$(CC) $(MOTE_CFLAGS) -fPIC -fvisibility=hidden -MMD -MP -c $< -o $@
 $(BUILD)/libmote.a: $(LIBMOTE:%.c=$(BUILD)/%.pic.o)
 	@rm -f $@
-	ar rcs $@ $^
+	$(AR) rcs $@ $^
 $(BUILD)/libmote.so.1: $(LIBMOTE:%.c=$(BUILD)/%.pic.o)
-	$(CC) -shared -Wl,-soname,libmote.so.1 $(MOTE_LDFLAGS) -o $@ $^ $(shell pkg-config --libs $(MSGPACK))
+	$(CC) -shared -Wl,-soname,libmote.so.1 $(MOTE_LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs $(MSGPACK))
 $(BUILD)/libmote.so: $(BUILD)/libmote.so.1
 	ln -sf $(<F) $@
 PC := sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@MSGPACK@|$(MSGPACK)|'
@@ -90,7 +114,7 @@ $(BUILD)/libmote.pc: dist/libmote.pc.in Makefile
 	@mkdir -p $(@D)
 	$(PC) $< > $@.tmp && mv $@.tmp $@
 $(BUILD)/mote: $(call obj,$(CLIENT)) $(BUILD)/libmote.a
-	$(CC) $(MOTE_LDFLAGS) -o $@ $^ $(shell pkg-config --libs $(MSGPACK))
+	$(CC) $(MOTE_LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs $(MSGPACK))
 
 ## Tests
 $(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/supervisor.a $(BUILD)/libmote.a
@@ -105,9 +129,14 @@ $(BUILD)/bench/%: bench/%.c $(BUILD)/supervisor.a $(BUILD)/libmote.a
 	@mkdir -p $(@D)
 	$(CC) $(MOTE_CFLAGS) -iquote clients $(MOTE_LDFLAGS) -MMD -MP -o $@ $< $(BUILD)/supervisor.a \
 		$(BUILD)/libmote.a $(MOTE_LIBS)
+# PID 1 of a VM: static, for it runs before anything is there
+$(BUILD)/vmtests/init: vmtests/init.c
+	@mkdir -p $(@D)
+	$(CC) $(MOTE_CFLAGS) -MMD -MP -static -o $@ $<
 unit: $(patsubst %.c,$(BUILD)/%,$(UNIT))
 helpers: $(patsubst %.c,$(BUILD)/%,$(HELPERS))
 benches: $(patsubst %.c,$(BUILD)/%,$(BENCHES))
+vm: $(BUILD)/moted $(BUILD)/mote $(BUILD)/vmtests/init helpers
 
 test:
 	@ci/setup build test
@@ -127,8 +156,7 @@ fuzz:
 	@+tests/fuzz/run $(BUILD) $(SECONDS)
 
 vmtest:
-	@ci/setup build vm
-	@$(MAKE) --no-print-directory -s all helpers
+	@+vmtests/build $(BUILD) $(KERNEL)
 	@vmtests/run $(BUILD) $(KERNEL)
 
 vmtest-refresh:
@@ -167,14 +195,14 @@ help:
 	@echo "make bench         measure cost, compare with the floor and with other agents"
 	@echo "make fuzz          fuzz every parser [SECONDS=60]"
 	@echo "make check         formatting, clang-tidy, cppcheck, include rules"
-	@echo "make vmtest        boot a Debian kernel in QEMU and test there [KERNEL=6.1, or all]"
+	@echo "make vmtest        boot Debian kernels in QEMU and test there [KERNEL=6.1, a list, test or all]"
 	@echo "make vmtest-refresh  pin the newest kernels of each series in vmtests/kernels"
 	@echo "make docs          write the generated pages in docs/ and dist/mote.conf"
 	@echo "make install       [DESTDIR=] [PREFIX=/usr/local]"
 	@echo "make clean"
-	@echo "Variables: BUILD=build CC=gcc CLANG=clang CFLAGS='-O2 -g' SAN= (sanitizer flags)"
+	@echo "Variables: BUILD=build CC=gcc CLANG=clang CFLAGS='-O2 -g' SAN= (sanitizer flags) ARCH=arm64 (cross build)"
 
-.PHONY: all unit helpers benches test run bench fuzz vmtest vmtest-refresh check docs install clean help
+.PHONY: all unit helpers benches vm test run bench fuzz vmtest vmtest-refresh check docs install clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 -include $(shell find $(BUILD) -path '*/peers' -prune -o -type f -name '*.d' -print 2>/dev/null)
