@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * PID 1 of a test VM: mounts what a bare machine has (no tracefs, no debugfs), brings up lo, runs
- * /vm/command with sh, prints one line `VERDICT: pass` or `VERDICT: fail REASON`, and powers off.
- * It judges by the command's status alone; vmtests/judge reads the kernel log afterwards.
- * A step of its own that fails is a verdict, too.
+ * PID 1 of a test VM: mounts what a bare machine has (no tracefs, no debugfs), brings up lo, and
+ * runs each test of /vm/tests, of lines `NAME SECONDS COMMAND`, with sh. Prints `TEST NAME: begins`
+ * and `TEST NAME: pass, N s` or `TEST NAME: fail REASON` of each, at last `VERDICT: pass` or
+ * `VERDICT: fail REASON`, and powers off. It judges by the commands' status alone; vmtests/judge
+ * reads the kernel log afterwards. A step of its own that fails is a verdict, too. What a test
+ * leaves running is killed.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +28,7 @@
 #include <unistd.h>
 
 enum { KLOG_CONSOLE_LEVEL = 8, LEVEL_EMERGENCIES = 1, LEVEL_INFO = 7 };
+enum { REAP_SECONDS = 5 }; /* for a killed process to end; one that hangs in the kernel does not */
 
 static const struct {
 	const char *type, *target, *options;
@@ -36,21 +40,27 @@ static const struct {
 
 /*
  * The kernel's console and the terminal share the line, and a message in the middle would break
- * the verdict: only emergencies may pass while it is written.
+ * what is said: only emergencies may pass while it is written.
  */
+static void say(const char *text)
+{
+	klogctl(KLOG_CONSOLE_LEVEL, NULL, LEVEL_EMERGENCIES);
+	tcdrain(STDOUT_FILENO);
+	dprintf(STDOUT_FILENO, "\n%s\n", text);
+	tcdrain(STDOUT_FILENO);
+	klogctl(KLOG_CONSOLE_LEVEL, NULL, LEVEL_INFO);
+}
+
 static void finish(const char *format, ...)
 {
-	char text[256];
+	char text[256] = "VERDICT: ";
+	size_t used = strlen(text);
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	vsnprintf(text + used, sizeof(text) - used, format, args);
 	va_end(args);
-	klogctl(KLOG_CONSOLE_LEVEL, NULL, LEVEL_EMERGENCIES);
-	tcdrain(STDOUT_FILENO);
-	dprintf(STDOUT_FILENO, "\nVERDICT: %s\n", text);
-	tcdrain(STDOUT_FILENO);
-	klogctl(KLOG_CONSOLE_LEVEL, NULL, LEVEL_INFO);
+	say(text);
 	sync();
 	reboot(RB_POWER_OFF);
 	exit(1); /* no power-off: the kernel panics, and the runner sees that */
@@ -89,7 +99,7 @@ static void bring_up_lo(void)
 	close(fd);
 }
 
-static pid_t start_command(void)
+static pid_t start(const char *const argv[])
 {
 	pid_t pid = fork();
 
@@ -102,7 +112,7 @@ static pid_t start_command(void)
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	setsid();
-	execl("/bin/sh", "sh", "/vm/command", NULL);
+	execv(argv[0], (char *const *)argv);
 	_exit(127);
 }
 
@@ -121,10 +131,15 @@ static void report_blocked(void)
 
 	if (fd >= 0 && write(fd, "w", 1) == 1)
 		sleep(1);
+	if (fd >= 0)
+		close(fd);
 }
 
-/* Reaps everybody's children until the command is done or its time is over. */
-static int wait_for(pid_t command, int seconds)
+/*
+ * Reaps everybody's children until `pid` is done, or with pid -1 until there are none; false if
+ * that takes longer than `seconds`.
+ */
+static bool reap(pid_t pid, double seconds, int *status)
 {
 	double deadline = now() + seconds;
 	const struct timespec pause = { .tv_nsec = 100000000 };
@@ -133,24 +148,81 @@ static int wait_for(pid_t command, int seconds)
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
 	while (now() < deadline) {
-		int status;
-		pid_t pid;
+		pid_t ended;
 
-		while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-			if (pid == command)
-				return status;
+		while ((ended = waitpid(-1, status, WNOHANG)) > 0)
+			if (ended == pid)
+				return true;
+		if (ended < 0 && pid == -1)
+			return true;
 		sigtimedwait(&child, NULL, &pause);
 	}
-	report_blocked();
-	finish("fail the command was not done after %d s", seconds);
-	return -1;
+	return false;
+}
+
+/* Runs a test; how it went, or "" if it passed. */
+static const char *run_command(const char *command, int seconds)
+{
+	const char *const argv[] = { "/bin/sh", "-c", command, NULL };
+	static char how[64];
+	int status;
+
+	if (!reap(start(argv), seconds, &status)) {
+		report_blocked();
+		snprintf(how, sizeof(how), "was not done after %d s", seconds);
+	} else if (WIFSIGNALED(status)) {
+		snprintf(how, sizeof(how), "killed by signal %d", WTERMSIG(status));
+	} else if (WEXITSTATUS(status)) {
+		snprintf(how, sizeof(how), "ended with status %d", WEXITSTATUS(status));
+	} else {
+		how[0] = '\0';
+	}
+	kill(-1, SIGKILL);
+	reap(-1, REAP_SECONDS, &status);
+	return how;
+}
+
+static bool run_test(const char *name, int seconds, const char *command)
+{
+	double began = now();
+	const char *how;
+	char text[256];
+
+	snprintf(text, sizeof(text), "TEST %s: begins", name);
+	say(text);
+	how = run_command(command, seconds);
+	if (*how)
+		snprintf(text, sizeof(text), "TEST %s: fail %s", name, how);
+	else
+		snprintf(text, sizeof(text), "TEST %s: pass, %.0f s", name, now() - began);
+	say(text);
+	return !*how;
+}
+
+/* Runs them in order, also after one that failed, and gives the verdict. */
+static void run_tests(void)
+{
+	FILE *tests = fopen("/vm/tests", "re");
+	char line[1024], name[64];
+	int all = 0, failed = 0, seconds, command;
+
+	if (!tests)
+		finish("fail init: open /vm/tests: %s", strerror(errno));
+	while (fgets(line, sizeof(line), tests)) {
+		line[strcspn(line, "\n")] = '\0';
+		if (sscanf(line, "%63s %d %n", name, &seconds, &command) != 2)
+			finish("fail init: /vm/tests: not understood: %s", line);
+		all++;
+		failed += !run_test(name, seconds, line + command);
+	}
+	if (failed || !all)
+		finish("fail %d of %d tests failed", failed, all);
+	finish("pass");
 }
 
 int main(void)
 {
-	const char *limit = getenv("vm_seconds"); /* from the kernel command line */
 	sigset_t child;
-	int status;
 
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
@@ -160,10 +232,5 @@ int main(void)
 	bring_up_lo();
 	setenv("PATH", "/bin", 1);
 	setenv("HOME", "/", 1);
-	status = wait_for(start_command(), limit ? atoi(limit) : 120);
-	if (WIFSIGNALED(status))
-		finish("fail the command was killed by signal %d", WTERMSIG(status));
-	if (WEXITSTATUS(status))
-		finish("fail the command ended with status %d", WEXITSTATUS(status));
-	finish("pass");
+	run_tests();
 }
