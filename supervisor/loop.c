@@ -50,9 +50,12 @@ struct mote_loop {
 	uint64_t last;    /* time of the last tick on schedule */
 	uint64_t sampled; /* time of the last sample of any kind; grows */
 	uint64_t tasks_sampled;
-	uint64_t hastened; /* time of the last chain for those who would not wait */
-	uint64_t longest;  /* most that may pass between two ticks, for the events' buffer */
-	uint64_t left_out; /* processes and threads, in all samples */
+	uint64_t hastened;        /* time of the last chain for those who would not wait */
+	uint64_t longest;         /* most that may pass between two ticks, for the events' buffer */
+	uint64_t network_time;    /* of the last chain with the network's part */
+	uint64_t network_longest; /* most that may pass between two, for its slots */
+	uint64_t network_tasks;   /* the last sample of processes that it has not seen; 0: none */
+	uint64_t left_out;        /* processes and threads, in all samples */
 	struct mote_limit left_out_limit;
 	int64_t boot_offset, real_offset;
 	bool gap;
@@ -61,10 +64,10 @@ struct mote_loop {
 	unsigned int outstanding;
 	bool armed, timed, kicked;
 	bool served; /* the last turn brought a connection or a request */
-	bool with_tasks;
+	bool with_tasks, with_network;
 	uint64_t time; /* its time: the timer's, or when it was pushed */
 	uint32_t streams;
-	uint32_t tasks_index, events_index, naming_index, self_index;
+	uint32_t tasks_index, events_index, naming_index, self_index, network_index;
 };
 
 static uint64_t clock_ns(clockid_t clock)
@@ -134,9 +137,10 @@ int mote_loop_open(const struct mote_loop_parts *parts, struct mote_loop **out)
 	loop->events_index = files + 1;
 	loop->naming_index = files + 2;
 	loop->self_index = files + 3;
+	loop->network_index = loop->self_index + MOTE_SELF_FILES;
 	read_offsets(&loop->boot_offset, &loop->real_offset);
 	loop->last = clock_ns(CLOCK_MONOTONIC);
-	loop->longest = NS_PER_S;
+	loop->longest = loop->network_longest = NS_PER_S;
 	*out = loop;
 	return 0;
 }
@@ -203,6 +207,16 @@ static unsigned int push_tasks(struct mote_loop *loop)
 	return n;
 }
 
+/* When slots of ended sockets must be had again, too, though nobody asks. */
+static unsigned int push_network(struct mote_loop *loop)
+{
+	struct mote_loop_parts *parts = &loop->parts;
+	bool watched = mote_server_subscribed(parts->server) & MOTE_NETWORK_STREAMS;
+
+	return mote_network_push(parts->network, parts->engine, loop->network_index, loop->time,
+				 watched);
+}
+
 static uint64_t housekeeping(const struct mote_loop *loop)
 {
 	return loop->parts.options->loop_housekeeping * NS_PER_MS;
@@ -223,6 +237,8 @@ static void push_chain(struct mote_loop *loop, bool timed, uint32_t streams, uin
 	/* Now and then without anybody who asks: the accounts of the dead must stay exact. */
 	loop->with_tasks = parts->tasks && (streams & (BIT(PROCESS) | BIT(EVENT)) ||
 					    time >= loop->tasks_sampled + loop->longest);
+	loop->with_network = parts->network && (streams & MOTE_NETWORK_STREAMS ||
+						time >= loop->network_time + loop->network_longest);
 	if (timed) {
 		push_timer(loop);
 		n++;
@@ -235,6 +251,8 @@ static void push_chain(struct mote_loop *loop, bool timed, uint32_t streams, uin
 		n += mote_naming_push(parts->naming, loop->naming_index);
 	if (streams & (BIT(SELF) | BIT(TABLE)))
 		n += mote_self_push(parts->self, parts->engine, loop->self_index);
+	if (loop->with_network)
+		n += push_network(loop);
 	if (parts->events)
 		n += mote_events_push(parts->events, parts->engine, loop->events_index);
 	if (n)
@@ -278,12 +296,14 @@ static void pace_events(struct mote_loop *loop, uint64_t elapsed)
 /* The longest period up to `longest` that divides what the subscribers want. */
 static uint64_t period_of(const struct mote_loop *loop)
 {
-	uint64_t ms = mote_server_period_ms(loop->parts.server),
-		 longest = loop->longest / NS_PER_MS;
-	uint64_t parts = (ms + longest - 1) / longest;
+	uint64_t ms = mote_server_period_ms(loop->parts.server), longest = loop->longest, parts;
 
+	if (loop->parts.network && loop->network_longest < longest)
+		longest = loop->network_longest;
+	longest /= NS_PER_MS;
+	parts = (ms + longest - 1) / longest;
 	if (!ms)
-		return loop->longest / NS_PER_MS * NS_PER_MS;
+		return longest * NS_PER_MS;
 	while (ms % parts)
 		parts++;
 	return ms / parts * NS_PER_MS;
@@ -324,6 +344,8 @@ static uint32_t available(const struct mote_loop *loop)
 		streams |= mote_host_streams(loop->parts.host);
 	if (loop->parts.tasks)
 		streams |= BIT(PROCESS) | BIT(EVENT);
+	if (loop->parts.network)
+		streams |= MOTE_NETWORK_STREAMS;
 	return streams;
 }
 
@@ -372,6 +394,17 @@ static void warn_of_full_tables(struct mote_loop *loop, uint64_t now)
 			 processes.dropped ? "processes" : "threads");
 }
 
+static void sample_network(struct mote_loop *loop, uint64_t now)
+{
+	struct mote_network *network = loop->parts.network;
+
+	mote_network_sample(network, loop->network_tasks, now);
+	loop->network_tasks = 0;
+	loop->network_longest =
+		mote_network_pace(network, loop->time - loop->network_time, housekeeping(loop));
+	loop->network_time = loop->time;
+}
+
 static uint32_t sample(struct mote_loop *loop, uint64_t now)
 {
 	struct mote_loop_parts *parts = &loop->parts;
@@ -381,10 +414,12 @@ static uint32_t sample(struct mote_loop *loop, uint64_t now)
 		int n = parts->tasks->ops->finish(parts->tasks, mote_process_half(parts->process));
 
 		warn_of_full_tables(loop, now);
-		if (n >= 0)
+		if (n >= 0) {
 			mote_process_sampled(parts->process, (unsigned int)n, loop->time, now);
-		else
+			loop->network_tasks = loop->time;
+		} else {
 			parts->stats->read_errors++;
+		}
 		sampled |= BIT(PROCESS) | BIT(EVENT);
 		pace_events(loop, now - loop->tasks_sampled);
 		loop->tasks_sampled = now;
@@ -393,6 +428,10 @@ static uint32_t sample(struct mote_loop *loop, uint64_t now)
 		mote_naming_take(parts->naming, now);
 	if (parts->host)
 		sampled |= mote_host_parse(parts->host, loop->streams, now);
+	if (loop->with_network) {
+		sample_network(loop, now);
+		sampled |= MOTE_NETWORK_STREAMS;
+	}
 	if (loop->streams & (BIT(SELF) | BIT(TABLE))) {
 		mote_self_sample(parts->self, parts->from, now);
 		sampled |= BIT(SELF) | BIT(TABLE);
@@ -525,8 +564,10 @@ static void file_completed(struct mote_loop *loop, const struct mote_cqe *cqe)
 		mote_events_complete(parts->events, step, cqe->res);
 	else if (index == loop->naming_index)
 		mote_naming_complete(parts->naming, step, cqe->res);
-	else
+	else if (index < loop->network_index)
 		mote_self_complete(parts->self, index - loop->self_index, step, cqe->res);
+	else
+		mote_network_complete(parts->network, index - loop->network_index, step, cqe->res);
 }
 
 static void dispatch(struct mote_loop *loop, const struct mote_cqe *cqe, uint64_t now)

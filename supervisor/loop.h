@@ -10,6 +10,7 @@
 #include "events.h"
 #include "host.h"
 #include "naming.h"
+#include "network.h"
 #include "options.h"
 #include "process.h"
 #include "self.h"
@@ -18,7 +19,7 @@
 
 struct mote_loop;
 
-/* What the loop drives; all of it stays the caller's. host, tasks and events may be NULL. */
+/* What the loop drives; all stays the caller's. host, tasks, events and network may be NULL. */
 struct mote_loop_parts {
 	const struct mote_options *options;
 	struct mote_engine *engine;
@@ -28,6 +29,7 @@ struct mote_loop_parts {
 	struct mote_events *events;
 	struct mote_process *process;
 	struct mote_naming *naming;
+	struct mote_network *network;
 	struct mote_self *self;
 	const struct mote_self_sources *from; /* its figures' */
 	struct mote_loop_stats *stats;

@@ -15,7 +15,7 @@
 #include "parse.h"
 #include "parse_proc.h"
 
-#define TABLES_MAX 24
+#define TABLES_MAX 32
 #define NAME_TEXT  32
 
 struct mote_self {
@@ -90,6 +90,22 @@ void mote_self_complete(struct mote_self *self, uint32_t file, uint32_t step, in
 	mote_file_complete(file ? &self->statm : &self->stat, step, res);
 }
 
+static void network_tables(const struct mote_network *network,
+			   void (*each)(void *ctx, const char *name, const char *unit,
+					const struct mote_fill *fill),
+			   void *ctx)
+{
+	struct mote_network_stats stats;
+
+	mote_network_stats(network, 0, &stats);
+	each(ctx, "sockets", "{socket}", &stats.sockets);
+	each(ctx, "flows", "{flow}", &stats.flows);
+	each(ctx, "network_processes", "{process}", &stats.processes);
+	each(ctx, "ended_sockets", "{socket}", &stats.ended_sockets);
+	each(ctx, "ended_flows", "{flow}", &stats.ended_flows);
+	each(ctx, "ended_network_processes", "{process}", &stats.ended_processes);
+}
+
 void mote_self_tables(const struct mote_self_sources *from,
 		      void (*each)(void *ctx, const char *name, const char *unit,
 				   const struct mote_fill *fill),
@@ -119,6 +135,8 @@ void mote_self_tables(const struct mote_self_sources *from,
 		mote_events_fill(from->events, &fill);
 		each(ctx, "event_buffer", "By", &fill);
 	}
+	if (from->network)
+		network_tables(from->network, each, ctx);
 	for (unsigned int i = 0; from->host && i < MOTE_STREAMS; i++) {
 		struct mote_table *table = mote_host_table(from->host, (enum mote_stream_id)i);
 
@@ -192,6 +210,18 @@ static void set_server(struct mote_table *table, struct mote_row *row,
 	mote_row_set(table, row, SELF_BYTES_DROPPED, server->bytes_dropped);
 }
 
+static void set_network(struct mote_table *table, struct mote_row *row,
+			const struct mote_network *network, uint64_t now)
+{
+	struct mote_network_stats stats;
+
+	mote_network_stats(network, now, &stats);
+	if (stats.has_misses)
+		mote_row_set(table, row, SELF_HOOK_MISSES, stats.misses);
+	mote_row_set(table, row, SELF_GRACE_AGE, stats.grace_age);
+	mote_row_set(table, row, SELF_SLOTS_WAITING, stats.waiting);
+}
+
 void mote_self_sample(struct mote_self *self, const struct mote_self_sources *from, uint64_t now)
 {
 	struct mote_server_stats server;
@@ -212,6 +242,8 @@ void mote_self_sample(struct mote_self *self, const struct mote_self_sources *fr
 	if (from->events)
 		mote_row_set(self->self, row, SELF_EVENTS_DROPPED,
 			     mote_events_dropped(from->events));
+	if (from->network)
+		set_network(self->self, row, from->network, now);
 	mote_table_end(self->self);
 
 	mote_table_begin(self->tables, now);

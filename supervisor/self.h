@@ -11,6 +11,7 @@
 #include "engine.h"
 #include "events.h"
 #include "host.h"
+#include "network.h"
 #include "process.h"
 #include "server.h"
 #include "tasks.h"
@@ -32,6 +33,7 @@ struct mote_self_sources {
 	const struct mote_tasks *tasks;
 	const struct mote_process *process;
 	const struct mote_events *events;
+	const struct mote_network *network;
 };
 
 int mote_self_open(bool direct, struct mote_self **out);
