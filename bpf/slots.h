@@ -256,7 +256,22 @@ static __always_inline u32 slots_push(const struct slots *t, u32 slot)
 	return MOTE_REAP_DONE;
 }
 
-/* One pass over one table's list, from the iterator's program. Pushes first: they make room. */
+/*
+ * Whether the reaper's iterator (iter/task) is to make its pass: once for each time it is opened,
+ * at the first task. What is written fills the reader's buffer, which ends the walk there: it must
+ * not be larger. (iter/bpf_map_elem would do without, but is refused on some kernels: EPERM.)
+ */
+#define SLOTS_PASS_BYTES 64
+
+static __always_inline bool slots_pass(struct bpf_iter_meta *meta)
+{
+	static const u64 full[SLOTS_PASS_BYTES / sizeof(u64)];
+
+	bpf_seq_write(meta->seq, full, sizeof(full));
+	return !meta->seq_num;
+}
+
+/* One pass over one table's list. Pushes first: they make room. */
 static __always_inline void slots_reap(const struct slots *t, struct mote_reap *r)
 {
 	for (u32 i = 0; i < MOTE_REAP && i < r->pushes; i++)
