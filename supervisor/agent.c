@@ -25,6 +25,7 @@
 #include "listen.h"
 #include "log.h"
 #include "loop.h"
+#include "network.h"
 #include "notify.h"
 #include "privilege.h"
 #include "probes.h"
@@ -46,6 +47,8 @@ struct mote_agent {
 	bool has_events;
 	struct mote_process *process;
 	struct mote_naming *naming;
+	const struct mote_network_maps *network_maps; /* NULL: nothing counts here */
+	struct mote_network *network;
 	struct mote_self *self;
 	struct mote_loop_stats stats;
 	struct mote_self_sources from;
@@ -306,6 +309,60 @@ static int collect_host(struct mote_agent *agent)
 	return err;
 }
 
+/* The streams, and what mote would tell of them. */
+static void network_is_absent(struct mote_agent *agent)
+{
+	const struct mote_tier *tier = mote_tiers_find(&agent->tiers, "network");
+	const char *why = tier ? tier->reason : "no network probes";
+
+	for (int i = MOTE_STREAM_SOCKET; i <= MOTE_STREAM_NETWORK; i++)
+		mote_hello_absent(&agent->hello, i, -1, why);
+	for (int i = SELF_HOOK_MISSES; i <= SELF_SLOTS_WAITING; i++)
+		mote_hello_absent(&agent->hello, MOTE_STREAM_SELF, i, why);
+}
+
+static void absent_network_fields(struct mote_agent *agent)
+{
+	for (int i = MOTE_STREAM_SOCKET; i <= MOTE_STREAM_NETWORK; i++) {
+		for (int field = 0; field < (int)mote_streams[i].nfields; field++) {
+			const char *why =
+				mote_network_why(agent->network, (enum mote_stream_id)i, field);
+
+			if (why)
+				mote_hello_absent(&agent->hello, i, field, why);
+		}
+	}
+}
+
+static int collect_network(struct mote_agent *agent)
+{
+	struct mote_network_config config = {
+		.options = agent->options,
+		.maps = agent->network_maps,
+		.process = agent->process,
+		.listed = strcmp(agent->tasks->ops->name, "proc") == 0,
+		.direct = mote_engine_direct(agent->engine),
+	};
+	int err;
+
+	if (!agent->network_maps) {
+		network_is_absent(agent);
+		return 0;
+	}
+	err = mote_network_open(&config, &agent->network);
+	if (err)
+		return err;
+	absent_network_fields(agent);
+	agent->sources[MOTE_STREAM_SOCKET] =
+		(struct mote_source){ &mote_socket_source, agent->network };
+	agent->sources[MOTE_STREAM_FLOW] =
+		(struct mote_source){ &mote_flow_source, agent->network };
+	agent->sources[MOTE_STREAM_PROCESS_NETWORK] =
+		(struct mote_source){ &mote_process_network_source, agent->network };
+	add_table_source(agent, mote_network_table(agent->network));
+	return 0;
+}
+
 static void host_is_absent(struct mote_agent *agent)
 {
 	for (int i = MOTE_STREAM_CPU; i <= MOTE_STREAM_FILESYSTEM; i++)
@@ -322,6 +379,8 @@ int mote_agent_collect(struct mote_agent *agent)
 		err = collect_host(agent);
 	else if (!err)
 		host_is_absent(agent);
+	if (!err)
+		err = collect_network(agent);
 	if (!err)
 		err = mote_self_open(mote_engine_direct(agent->engine), &agent->self);
 	if (err)
@@ -381,6 +440,7 @@ int mote_agent_serve(struct mote_agent *agent)
 		.tasks = agent->tasks,
 		.process = agent->process,
 		.events = agent->has_events ? &agent->events : NULL,
+		.network = agent->network,
 	};
 	agent->hello.options = agent->options;
 	agent->hello.engine = mote_engine_name(agent->engine);
@@ -413,6 +473,7 @@ static int open_loop(struct mote_agent *agent)
 		.events = agent->has_events ? &agent->events : NULL,
 		.process = agent->process,
 		.naming = agent->naming,
+		.network = agent->network,
 		.self = agent->self,
 		.from = &agent->from,
 		.stats = &agent->stats,
@@ -500,6 +561,7 @@ void mote_agent_free(struct mote_agent *agent)
 		mote_listen_close(agent->options, agent->listener);
 	free(agent->hello_frame);
 	mote_self_close(agent->self);
+	mote_network_close(agent->network);
 	mote_naming_close(agent->naming);
 	mote_process_free(agent->process);
 	if (agent->tasks)
