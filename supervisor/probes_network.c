@@ -30,10 +30,7 @@ static bool try_set(struct mote_probes_network *network,
 		snprintf(reason, size, "%s", failure.reason);
 		return false;
 	}
-	snprintf(reason, size, "%s",
-		 search->reason[MOTE_NET_TCP][0] && cfg->options->network_tcp
-			 ? search->reason[MOTE_NET_TCP]
-			 : search->reason[MOTE_NET_UDP_RECV]);
+	snprintf(reason, size, "%s", search->last);
 	return false;
 }
 

@@ -33,6 +33,7 @@ enum mote_net_program_id {
 	MOTE_NET_SEND_LENGTH,
 	MOTE_NET_RECV_LENGTH,
 	MOTE_NET_SET_STATE,
+	MOTE_NET_DESTROY_SOCK,
 	MOTE_NET_DESTRUCT,
 	MOTE_NET_REAP_RUN,
 	MOTE_NET_ITER_TCP,
@@ -47,7 +48,7 @@ enum mote_net_program_id {
 struct mote_net_program {
 	const char *name; /* in both objects */
 	enum mote_net_way way;
-	const char *target; /* function, or tracepoint of the category `sock`; "" for iterators */
+	const char *target; /* function, or CATEGORY/NAME of a tracepoint; "" for iterators */
 	bool ipv6; /* for IPv6 only, and the function may be a module's that is not there */
 };
 

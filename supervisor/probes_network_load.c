@@ -93,6 +93,7 @@ static int set_variables(struct bpf_object *object, const struct mote_options *o
 		{ "net_tcp_by_tp", counts_by(pick, MOTE_NET_TCP, MOTE_NET_SEND_LENGTH) },
 		{ "net_udp_send_by_tp", counts_by(pick, MOTE_NET_UDP_SEND, MOTE_NET_SEND_LENGTH) },
 		{ "net_udp_recv_by_tp", counts_by(pick, MOTE_NET_UDP_RECV, MOTE_NET_RECV_LENGTH) },
+		{ "net_by_state", pick->hook[MOTE_NET_STATE] },
 	};
 	int err = 0;
 
@@ -197,6 +198,16 @@ static int attach_return(struct mote_net_load *l, struct bpf_program *program, c
 	return err ? err : mote_kretprobes_attach(&l->kretprobes, program, function, held, link);
 }
 
+static int attach_tracepoint(struct bpf_program *program, const char *target, bool may_mount,
+			     struct bpf_link **link)
+{
+	const char *name = strchr(target, '/') + 1;
+	char category[16];
+
+	snprintf(category, sizeof(category), "%.*s", (int)(name - target - 1), target);
+	return mote_probes_attach_tracepoint(program, category, name, may_mount, link);
+}
+
 static int attach_hook(struct mote_net_load *l, const struct mote_probes_network_config *cfg,
 		       const struct mote_net_pick *pick, unsigned int i)
 {
@@ -205,8 +216,7 @@ static int attach_hook(struct mote_net_load *l, const struct mote_probes_network
 	bool may_mount = cfg->options->mote_mount_tracefs;
 
 	if (p->way == MOTE_NET_TRACEPOINT)
-		return mote_probes_attach_tracepoint(program, "sock", p->target, may_mount,
-						     &l->links[i]);
+		return attach_tracepoint(program, p->target, may_mount, &l->links[i]);
 	if (p->way == MOTE_NET_EXIT && pick->set == MOTE_NET_SET_KPROBE)
 		return attach_return(l, program, p->target, held_by(pick, i), may_mount,
 				     &l->links[i]);
@@ -262,19 +272,6 @@ static int attach_hooks(struct mote_net_load *l, const struct mote_probes_networ
 	return 0;
 }
 
-/* reap_run walks an array of one element: a pass each time it is read. */
-static struct bpf_link *attach_iterator(const struct bpf_object *object, unsigned int program)
-{
-	union bpf_iter_link_info info = { .map = { 0 } };
-	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
-	const struct bpf_map *once = bpf_object__find_map_by_name(object, "net_once");
-
-	if (program != MOTE_NET_REAP_RUN)
-		return bpf_program__attach_iter(program_of(object, program), NULL);
-	info.map.map_fd = once ? (__u32)bpf_map__fd(once) : 0;
-	return bpf_program__attach_iter(program_of(object, program), &opts);
-}
-
 static int attach_iterators(struct mote_net_load *l, const struct mote_probes_network_config *cfg,
 			    unsigned int programs, struct mote_net_failure *failure)
 {
@@ -289,7 +286,7 @@ static int attach_iterators(struct mote_net_load *l, const struct mote_probes_ne
 		if (!(programs & MOTE_NET_BIT(i)) || mote_net_programs[i].way != MOTE_NET_ITERATOR)
 			continue;
 		mote_probes_log_begin();
-		l->links[i] = attach_iterator(l->object, i);
+		l->links[i] = bpf_program__attach_iter(program_of(l->object, i), NULL);
 		if (!l->links[i])
 			return fail(failure, (int)i, "attaching an iterator", -errno);
 		if (names[i])
@@ -321,10 +318,12 @@ static int run(const struct bpf_link *link)
 	return (int)n;
 }
 
+/* Owners last: they are looked up for what the other two have found. */
 static void seed(struct mote_net_load *l)
 {
 	run(l->links[MOTE_NET_ITER_TCP]);
 	run(l->links[MOTE_NET_ITER_UDP]);
+	__atomic_store_n(&l->maps.ctl->live, 1, __ATOMIC_RELEASE);
 	run(l->links[MOTE_NET_ITER_OWNERS]);
 }
 

@@ -14,6 +14,7 @@ static void note(struct mote_net_search *s, enum mote_net_event event, const cha
 {
 	if (!s->reason[event][0])
 		snprintf(s->reason[event], sizeof(s->reason[event]), "%s", reason);
+	snprintf(s->last, sizeof(s->last), "%s", reason);
 }
 
 /* The hook at the event's place in its list, or the next that may be tried. */

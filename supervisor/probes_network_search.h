@@ -13,6 +13,7 @@ struct mote_net_search {
 	const struct mote_net_hook *hooks[MOTE_NET_EVENTS][MOTE_NET_HOOKS_MAX];
 	unsigned int n[MOTE_NET_EVENTS], at[MOTE_NET_EVENTS];
 	char reason[MOTE_NET_EVENTS][160]; /* why not the first of the list; "" */
+	char last[160];                    /* what was said last */
 };
 
 void mote_net_search_begin(struct mote_net_search *search, enum mote_net_set set,
