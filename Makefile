@@ -66,15 +66,16 @@ BPF_CFLAGS := -O2 -g -target bpf -mcpu=v2 -D__TARGET_ARCH_$(ARCH) -Wall -Wextra 
 SUPERVISOR := $(filter-out supervisor/main.c,$(wildcard supervisor/*.c))
 LIBMOTE    := $(wildcard clients/libmote*.c)
 CLIENT     := $(filter-out $(LIBMOTE),$(wildcard clients/*.c))
-BPF        := $(wildcard bpf/*.bpf.c)
+BPF        := $(filter-out bpf/net.bpf.c,$(wildcard bpf/*.bpf.c))
 UNIT       := $(wildcard tests/unit/test_*.c)
 HELPERS    := $(wildcard tests/helpers/*.c)
+STRESS     := $(filter-out %.bpf.c,$(wildcard tests/slots/*.c))
 BENCHES    := $(wildcard bench/*.c)
 obj         = $(patsubst %.c,$(BUILD)/%.o,$(1))
 
 all: $(BUILD)/moted $(BUILD)/mote $(BUILD)/libmote.a $(if $(CROSS_LDFLAGS),,$(BUILD)/libmote.so) $(BUILD)/libmote.pc
 
-## BPF: every bpf/*.bpf.c linked into one object, and its skeleton
+## BPF: every bpf/*.bpf.c but net.bpf.c linked into one object, and its skeleton
 $(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c
 	@mkdir -p $(@D)
 	$(CLANG) $(BPF_CFLAGS) -MMD -MP -c $< -o $@
@@ -83,12 +84,24 @@ $(BUILD)/gen/mote.bpf.o: $(patsubst %.c,$(BUILD)/%.o,$(BPF))
 	$(BPFTOOL) gen object $@ $^
 $(BUILD)/gen/mote.skel.h: $(BUILD)/gen/mote.bpf.o
 	$(BPFTOOL) gen skeleton $< name mote_bpf > $@.tmp && mv $@.tmp $@
+# net.bpf.c is several objects: a set each, and once more with fetching atomics, for arm64 from 6.1 on
+NET_OBJECTS := net_fentry net_kprobe $(if $(filter arm64,$(ARCH)),net_fentry_fetch net_kprobe_fetch)
+NET_SKELETONS := $(NET_OBJECTS:%=$(BUILD)/gen/%.skel.h)
+$(BUILD)/gen/net_fentry%.o: NET_FLAGS = -DMOTE_FENTRY
+$(BUILD)/gen/net_kprobe%.o: NET_FLAGS = -DMOTE_KPROBE
+$(BUILD)/gen/net_%_fetch.bpf.o: NET_FLAGS += -DMOTE_FETCH -mcpu=v3
+$(BUILD)/gen/net_%.bpf.o: bpf/net.bpf.c
+	@mkdir -p $(@D)
+	$(CLANG) $(BPF_CFLAGS) $(NET_FLAGS) -MMD -MP -MT $@ -MF $(@:.o=.d) -c $< -o $@.clang
+	$(BPFTOOL) gen object $@.tmp $@.clang && rm $@.clang && mv $@.tmp $@
+$(BUILD)/gen/net_%.skel.h: $(BUILD)/gen/net_%.bpf.o
+	$(BPFTOOL) gen skeleton $< name net_$*_bpf > $@.tmp && mv $@.tmp $@
 
 ## C
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(MOTE_CFLAGS) -MMD -MP -c $< -o $@
-$(call obj,$(SUPERVISOR)): | $(BUILD)/gen/mote.skel.h
+$(call obj,$(SUPERVISOR)): | $(BUILD)/gen/mote.skel.h $(NET_SKELETONS)
 
 $(BUILD)/supervisor.a: $(call obj,$(SUPERVISOR))
 	@rm -f $@
@@ -129,18 +142,36 @@ $(BUILD)/bench/%: bench/%.c $(BUILD)/supervisor.a $(BUILD)/libmote.a
 	@mkdir -p $(@D)
 	$(CC) $(MOTE_CFLAGS) -iquote clients $(MOTE_LDFLAGS) -MMD -MP -o $@ $< $(BUILD)/supervisor.a \
 		$(BUILD)/libmote.a $(MOTE_LIBS)
+# The slots' stress test, with a filler of its own; arm64 from 6.1 on takes the object that fetches
+$(BUILD)/tests/slots/filler.bpf.o: tests/slots/filler.bpf.c
+	@mkdir -p $(@D)
+	$(CLANG) $(BPF_CFLAGS) -MMD -MP -c $< -o $@
+$(BUILD)/tests/slots/filler_fetch.bpf.o: tests/slots/filler.bpf.c
+	@mkdir -p $(@D)
+	$(CLANG) $(BPF_CFLAGS) -mcpu=v3 -DMOTE_FETCH -MMD -MP -c $< -o $@
+$(BUILD)/gen/slots_%.skel.h: $(BUILD)/tests/slots/%.bpf.o
+	@mkdir -p $(@D)
+	$(BPFTOOL) gen skeleton $< name slots_$* > $@.tmp && mv $@.tmp $@
+$(BUILD)/tests/slots/setup.o: | $(BUILD)/gen/slots_filler.skel.h $(BUILD)/gen/slots_filler_fetch.skel.h
+$(BUILD)/tests/helpers/slots: $(call obj,$(STRESS)) $(BUILD)/supervisor.a
+	@mkdir -p $(@D)
+	$(CC) $(MOTE_LDFLAGS) -o $@ $^ $(MOTE_LIBS)
 # PID 1 of a VM: static, for it runs before anything is there
 $(BUILD)/vmtests/init: vmtests/init.c
 	@mkdir -p $(@D)
 	$(CC) $(MOTE_CFLAGS) -MMD -MP -static -o $@ $<
 unit: $(patsubst %.c,$(BUILD)/%,$(UNIT))
-helpers: $(patsubst %.c,$(BUILD)/%,$(HELPERS))
+helpers: $(patsubst %.c,$(BUILD)/%,$(HELPERS)) $(BUILD)/tests/helpers/slots
 benches: $(patsubst %.c,$(BUILD)/%,$(BENCHES))
 vm: $(BUILD)/moted $(BUILD)/mote $(BUILD)/vmtests/init helpers
 
 test:
 	@ci/setup build test
 	@+tests/run
+
+stress:
+	@$(MAKE) --no-print-directory -s $(BUILD)/tests/helpers/slots
+	@$(BUILD)/tests/helpers/slots full
 
 run:
 	@$(MAKE) --no-print-directory -s all
@@ -192,6 +223,7 @@ help:
 	@echo "make               build moted, mote and libmote into $(BUILD)/"
 	@echo "make run           build, start moted on a private socket, show live rows [FRAMES=n]"
 	@echo "make test          unit and integration tests"
+	@echo "make stress        the long form of the slots' stress test: 5 million keys, every mutant"
 	@echo "make bench         measure cost, compare with the floor and with other agents"
 	@echo "make fuzz          fuzz every parser [SECONDS=60]"
 	@echo "make check         formatting, clang-tidy, cppcheck, include rules"
@@ -202,7 +234,7 @@ help:
 	@echo "make clean"
 	@echo "Variables: BUILD=build CC=gcc CLANG=clang CFLAGS='-O2 -g' SAN= (sanitizer flags) ARCH=arm64 (cross build)"
 
-.PHONY: all unit helpers benches vm test run bench fuzz vmtest vmtest-refresh check docs install clean help
+.PHONY: all unit helpers benches vm test stress run bench fuzz vmtest vmtest-refresh check docs install clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 -include $(shell find $(BUILD) -path '*/peers' -prune -o -type f -name '*.d' -print 2>/dev/null)

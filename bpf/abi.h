@@ -298,6 +298,8 @@ enum mote_socket_flags {
 	MOTE_SOCKET_FIN_TAKEN = 16, /* and of the peer's */
 	MOTE_SOCKET_KERNEL = 32,    /* made by the kernel itself */
 	MOTE_SOCKET_TRUTH = 64,     /* accepted and taken are valid */
+	MOTE_SOCKET_ACTIVE = 128,   /* TCP: it connected, and so its SYN is in the kernel's count */
+	MOTE_SOCKET_NEW = 256,      /* TCP: write_seq and copied_seq are not set yet */
 };
 
 /*
@@ -318,7 +320,8 @@ struct mote_socket {
 	u64 start;      /* of that process: start_boottime, ns */
 	u64 cgroup_id, inode,
 		cookie; /* 0: not known; cookie: nobody has asked the kernel for it yet */
-	u32 write_seq, copied_seq; /* TCP: as of the last release */
+	/* TCP: as of the last release. UDP: write_seq is the last walk of net_udp that saw it. */
+	u32 write_seq, copied_seq;
 	u32 srtt_us, pad0;
 	u64 retransmitted; /* bytes, TCP */
 	/* TCP: bytes the kernel accepted for sending, and that were taken from it, since the socket
@@ -342,6 +345,10 @@ struct mote_net_ctl {
 	u64 seed_lost; /* of these, what found no slot */
 	u64 check_sent[MOTE_PROTOCOLS], check_received[MOTE_PROTOCOLS]; /* bytes of check_tgid */
 	u32 check_tgid; /* user space: whose traffic the self-check counts; 0: nobody's */
+	/* User space, when the first walks of net_tcp and net_udp are over: 1. Until then they take
+	   in every socket, and what BPF sees first is older than mote. */
+	u32 live;
+	u32 turned_away; /* 1: some socket found no slot; what is seen first may be late */
 	u32 pad0;
 };
 

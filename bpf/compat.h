@@ -128,4 +128,18 @@ static __always_inline char compat_state_letter(unsigned int state, unsigned int
 	return bits & 0x01 ? 'S' : 'R';
 }
 
+/*
+ * 5.12, 3bfe6106693b: io_uring's workers became threads of the process that they work for. Before,
+ * they are kernel threads that use its memory while they do, as vhost's were up to 6.3. NULL: a
+ * kernel thread works for nobody else. Delete at 6.4.
+ */
+static __always_inline struct task_struct *compat_works_for(struct task_struct *kthread)
+{
+	struct mm_struct *mm = BPF_CORE_READ(kthread, mm);
+
+	if (!mm || !bpf_core_field_exists(mm->owner))
+		return NULL;
+	return BPF_CORE_READ(mm, owner);
+}
+
 #endif

@@ -43,6 +43,14 @@ enum { BPF_F_MMAPABLE = 1 << 10 };
 enum { BPF_RB_NO_WAKEUP = 1 };
 
 #define PF_KTHREAD        0x00200000
+#define S_IFMT            0170000
+#define S_IFSOCK          0140000
+#define AF_INET           2
+#define AF_INET6          10
+#define IPPROTO_TCP       6
+#define IPPROTO_UDP       17
+#define MSG_PEEK          0x2
+#define MSG_ERRQUEUE      0x2000
 #define CLONE_PARENT      0x00008000
 #define CLONE_THREAD      0x00010000
 #define SIGNAL_GROUP_EXIT 0x00000004
@@ -52,6 +60,40 @@ enum { BPF_RB_NO_WAKEUP = 1 };
 /* include/linux/pid.h: enum pid_type, unchanged since 4.19 */
 #define PIDTYPE_SID 3
 #define PIDTYPE_MAX 4
+
+/* include/net/tcp_states.h, user space knows them by tcp_info */
+enum {
+	TCP_ESTABLISHED = 1,
+	TCP_SYN_SENT,
+	TCP_SYN_RECV,
+	TCP_FIN_WAIT1,
+	TCP_FIN_WAIT2,
+	TCP_TIME_WAIT,
+	TCP_CLOSE,
+	TCP_CLOSE_WAIT,
+	TCP_LAST_ACK,
+	TCP_LISTEN,
+	TCP_CLOSING,
+	TCP_NEW_SYN_RECV,
+};
+
+/* include/net/sock.h: enum sock_flags, bits of skc_flags; the first two since 2.6 */
+#define SOCK_DEAD (1ul << 0)
+#define SOCK_DONE (1ul << 1)
+
+/* Registers at a function's entry, arch/ARCH/include/asm/ptrace.h: laid out for user space too. */
+#ifdef __TARGET_ARCH_arm64
+struct user_pt_regs {
+	u64 regs[31];
+	u64 sp, pc, pstate;
+};
+#else
+struct pt_regs {
+	unsigned long r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8;
+	unsigned long rax, rcx, rdx, rsi, rdi, orig_rax;
+	unsigned long rip, cs, eflags, rsp, ss;
+};
+#endif
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -175,13 +217,21 @@ struct path {
 	struct dentry *dentry;
 };
 
+struct inode {
+	u16 i_mode;
+	u64 i_ino;
+};
+
 struct file {
 	struct path f_path;
+	struct inode *f_inode;
+	void *private_data;
 };
 
 struct mm_struct {
 	unsigned long total_vm;
 	unsigned long arg_start, arg_end;
+	struct task_struct *owner; /* with CONFIG_MEMCG */
 	struct file *exe_file;
 };
 
@@ -220,6 +270,67 @@ struct task_struct {
 	struct css_set *cgroups;
 };
 
+struct ns_common {
+	unsigned int inum;
+};
+
+struct net {
+	struct ns_common ns;
+};
+
+struct possible_net {
+	struct net *net; /* with CONFIG_NET_NS */
+};
+
+struct in6_addr {
+	u8 s6_addr[16];
+};
+
+struct atomic_long64 {
+	s64 counter;
+};
+
+struct sock_common {
+	__be32 skc_daddr, skc_rcv_saddr;
+	__be16 skc_dport;
+	u16 skc_num;
+	u16 skc_family;
+	u8 skc_state;
+	struct possible_net skc_net;
+	struct in6_addr skc_v6_daddr, skc_v6_rcv_saddr; /* with CONFIG_IPV6 */
+	struct atomic_long64 skc_cookie;
+	unsigned long skc_flags;
+};
+
+struct socket;
+
+struct sock {
+	struct sock_common __sk_common;
+	u16 sk_protocol;
+	u8 sk_kern_sock : 1;
+	struct kuid sk_uid;
+	struct socket *sk_socket;
+};
+
+struct socket {
+	struct file *file;
+	struct sock *sk;
+};
+
+struct socket_alloc {
+	struct socket socket;
+	struct inode vfs_inode;
+};
+
+struct udp_sock;
+
+struct tcp_sock {
+	u32 write_seq, snd_una, snd_nxt;
+	u32 copied_seq, rcv_nxt;
+	u32 srtt_us;
+	u64 bytes_sent, bytes_acked, bytes_retrans, bytes_received;
+};
+
 struct seq_file;
 
 struct bpf_iter_meta {
@@ -232,10 +343,44 @@ struct bpf_iter__task {
 	struct task_struct *task;
 };
 
-/* The context of a classic tracepoint: /sys/kernel/tracing/events/task/task_newtask/format */
+struct bpf_iter__task_file {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+	u32 fd;
+	struct file *file;
+};
+
+struct bpf_iter__tcp {
+	struct bpf_iter_meta *meta;
+	struct sock_common *sk_common;
+};
+
+struct bpf_iter__udp {
+	struct bpf_iter_meta *meta;
+	struct udp_sock *udp_sk;
+};
+
+/* The contexts of classic tracepoints: /sys/kernel/tracing/events/CATEGORY/NAME/format */
 struct trace_event_raw_task_newtask {
 	int pid;
 	unsigned long clone_flags;
+};
+
+struct trace_event_raw_inet_sock_set_state {
+	const void *skaddr;
+	int oldstate, newstate;
+	u16 family, protocol;
+};
+
+/* sock_send_length, sock_recv_length: from 6.3 on */
+struct trace_event_raw_sock_msg_length {
+	void *sk;
+	u16 family, protocol;
+	int ret, flags;
+};
+
+struct trace_event_raw_tcp_event_sk {
+	const void *skaddr;
 };
 
 #pragma clang attribute pop

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * Network bytes by socket and process: entry points. This file is built into several objects with
+ * the same names of programs and maps: -DMOTE_FENTRY (trampolines) and -DMOTE_KPROBE, and each once
+ * more with -DMOTE_FETCH for arm64. User space loads one of them, and of it the programs that the
+ * hooks it chose need; an event is counted by one of them only.
+ */
+#include "kernel.h"
+#include "net_tcp.h"
+#include "net_udp.h"
+
+#include <bpf/bpf_tracing.h>
+
+char _license[] SEC("license") = "Dual BSD/GPL";
+
+/* ENTRY(program, function, arguments...), EXIT(program, function, ret, arguments...) */
+#if defined(MOTE_FENTRY)
+#	define ENTRY(name, fn, ...)     \
+		SEC("?fentry/" #fn)      \
+		int BPF_PROG(name, __VA_ARGS__)
+#	define EXIT(name, fn, ret, ...) \
+		SEC("?fexit/" #fn)       \
+		int BPF_PROG(name, __VA_ARGS__, ret)
+#elif defined(MOTE_KPROBE)
+#	define ENTRY(name, fn, ...)     \
+		SEC("?kprobe/" #fn)      \
+		int BPF_KPROBE(name, __VA_ARGS__)
+#	define EXIT(name, fn, ret, ...) \
+		SEC("?kretprobe/" #fn)   \
+		int BPF_KRETPROBE(name, ret)
+#else
+#	error "build with -DMOTE_FENTRY or -DMOTE_KPROBE"
+#endif
+
+/* enter, the logic, exit: nothing in between returns */
+#define WITH_CPU(logic)                                               \
+	({                                                            \
+		struct mote_slot_cpu *cpu = slots_enter(&net_cpus);   \
+                                                                      \
+		if (cpu) {                                            \
+			logic;                                        \
+			slots_exit(cpu);                              \
+		}                                                     \
+		0;                                                    \
+	})
+
+ENTRY(net_release_sock, release_sock, struct sock *sk)
+{
+	return net_wants(sk, IPPROTO_TCP) ? WITH_CPU(tcp_released(cpu, sk)) : 0;
+}
+
+static __always_inline int udp_call(const struct sock *sk, s64 sent, s64 received)
+{
+	struct mote_traffic moved = {
+		.sent = sent > 0 ? sent : 0,
+		.received = received > 0 ? received : 0,
+		.sent_calls = sent >= 0,
+		.received_calls = received >= 0,
+	};
+
+	return net_wants(sk, IPPROTO_UDP) ? WITH_CPU(udp_moved(cpu, sk, &moved)) : 0;
+}
+
+#define NOT_THIS_WAY (-1)
+
+ENTRY(net_skb_consume_udp, skb_consume_udp, struct sock *sk, void *skb, int len)
+{
+	return len < 0 ? 0 : udp_call(sk, NOT_THIS_WAY, len);
+}
+
+/*
+ * A kretprobe does not see arguments: the entry remembers the socket by thread. An IPv6 socket that
+ * sends to an IPv4 address passes udpv6_sendmsg() and, in it, udp_sendmsg(): the inner return takes
+ * the socket, the outer finds none. What a missed return left behind the thread's next call
+ * replaces.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024); /* twice what can be held in the return probes */
+	__type(key, u32);
+	__type(value, u64);
+} net_udp_calls SEC(".maps");
+
+static __always_inline int udp_enter(struct sock *sk)
+{
+	u32 thread = bpf_get_current_pid_tgid();
+	u64 socket = (u64)sk;
+
+	(void)bpf_map_update_elem(&net_udp_calls, &thread, &socket, BPF_ANY);
+	return 0;
+}
+
+ENTRY(net_udp_sendmsg, udp_sendmsg, struct sock *sk)
+{
+	return udp_enter(sk);
+}
+
+ENTRY(net_udpv6_sendmsg, udpv6_sendmsg, struct sock *sk)
+{
+	return udp_enter(sk);
+}
+
+#ifdef MOTE_FENTRY
+/* Of an IPv6 socket: udpv6_sendmsg() called it, and is counted. */
+#	define SENT_BY(sk, own_family) \
+		(BPF_CORE_READ(sk, __sk_common.skc_family) == (own_family) ? (sk) : NULL)
+#else
+static __always_inline struct sock *udp_leave(void)
+{
+	u32 thread = bpf_get_current_pid_tgid();
+	u64 *value = bpf_map_lookup_elem(&net_udp_calls, &thread), socket = value ? *value : 0;
+
+	if (value)
+		bpf_map_delete_elem(&net_udp_calls, &thread);
+	return (struct sock *)socket;
+}
+
+#	define SENT_BY(sk, own_family) udp_leave()
+#endif
+
+static __always_inline int udp_sent(const struct sock *sk, int ret)
+{
+	return !sk || ret < 0 ? 0 : udp_call(sk, ret, NOT_THIS_WAY);
+}
+
+EXIT(net_udp_sendmsg_ret, udp_sendmsg, int ret, struct sock *sk, void *msg, u64 len)
+{
+	return udp_sent(SENT_BY(sk, AF_INET), ret);
+}
+
+EXIT(net_udpv6_sendmsg_ret, udpv6_sendmsg, int ret, struct sock *sk, void *msg, u64 len)
+{
+	return udp_sent(SENT_BY(sk, AF_INET6), ret);
+}
+
+static __always_inline int tcp_call(const struct sock *sk, s64 sent, s64 received)
+{
+	struct mote_traffic moved = {
+		.sent = sent > 0 ? sent : 0,
+		.received = received > 0 ? received : 0,
+		.sent_calls = sent > 0,
+		.received_calls = received > 0,
+	};
+
+	if (!moved.sent && !moved.received)
+		return 0;
+	return net_wants(sk, IPPROTO_TCP) ? WITH_CPU(tcp_returned(cpu, sk, &moved)) : 0;
+}
+
+SEC("?tp/sock/sock_send_length")
+int net_send_length(struct trace_event_raw_sock_msg_length *ctx)
+{
+	const struct sock *sk = ctx->sk;
+
+	if (ctx->ret < 0)
+		return 0;
+	if (net_tcp_by_tp && ctx->protocol == IPPROTO_TCP)
+		return tcp_call(sk, ctx->ret, NOT_THIS_WAY);
+	if (net_udp_send_by_tp && ctx->protocol == IPPROTO_UDP)
+		return udp_call(sk, ctx->ret, NOT_THIS_WAY);
+	return 0;
+}
+
+/* From the error queue come copies of what was sent. */
+SEC("?tp/sock/sock_recv_length")
+int net_recv_length(struct trace_event_raw_sock_msg_length *ctx)
+{
+	const struct sock *sk = ctx->sk;
+
+	if (ctx->ret < 0 || ctx->flags & (MSG_PEEK | MSG_ERRQUEUE))
+		return 0;
+	if (net_tcp_by_tp && ctx->protocol == IPPROTO_TCP)
+		return tcp_call(sk, NOT_THIS_WAY, ctx->ret);
+	if (net_udp_recv_by_tp && ctx->protocol == IPPROTO_UDP)
+		return udp_call(sk, NOT_THIS_WAY, ctx->ret);
+	return 0;
+}
+
+SEC("?tp/sock/inet_sock_set_state")
+int net_set_state(struct trace_event_raw_inet_sock_set_state *ctx)
+{
+	const struct sock *sk = ctx->skaddr;
+	int oldstate = ctx->oldstate, newstate = ctx->newstate;
+
+	if (ctx->protocol != IPPROTO_TCP)
+		return 0;
+	return net_wants(sk, IPPROTO_TCP) ? WITH_CPU(tcp_state(cpu, sk, oldstate, newstate)) : 0;
+}
+
+/* Also of sockets that nobody accepted: no release_sock() sees their end. */
+SEC("?tp/tcp/tcp_destroy_sock")
+int net_destroy(struct trace_event_raw_tcp_event_sk *ctx)
+{
+	const struct sock *sk = ctx->skaddr;
+
+	return net_wants(sk, IPPROTO_TCP) ? WITH_CPU(tcp_destroyed(cpu, sk)) : 0;
+}
+
+ENTRY(net_destruct, inet_sock_destruct, struct sock *sk)
+{
+	if (net_wants(sk, IPPROTO_UDP))
+		return WITH_CPU(udp_destroyed(cpu, sk));
+	return net_wants(sk, IPPROTO_TCP) ? WITH_CPU(tcp_destroyed(cpu, sk)) : 0;
+}
+
+static __always_inline void reap_table(u32 table, const struct slots *slots)
+{
+	struct mote_reap *reap = bpf_map_lookup_elem(&net_reap, &table);
+
+	if (reap)
+		slots_reap(slots, reap);
+}
+
+/* Not iter/bpf_map_elem: see slots_pass(). */
+SEC("?iter/task")
+int net_reap_run(struct bpf_iter__task *ctx)
+{
+	if (!ctx->task || !slots_pass(ctx->meta))
+		return 0;
+	reap_table(MOTE_SLOTS_SOCKETS, SOCKETS);
+	reap_table(MOTE_SLOTS_FLOWS, FLOWS);
+	return 0;
+}
+
+/* Among full sockets there are those of handshakes and of TIME_WAIT, which are smaller. */
+SEC("?iter/tcp")
+int net_tcp(struct bpf_iter__tcp *ctx)
+{
+	const struct sock *sk = (const void *)ctx->sk_common;
+	u8 state;
+
+	if (!sk)
+		return 0;
+	state = BPF_CORE_READ(sk, __sk_common.skc_state);
+	if (state == TCP_TIME_WAIT || state == TCP_NEW_SYN_RECV || !net_wants(sk, IPPROTO_TCP))
+		return 0;
+	return WITH_CPU(tcp_walked(cpu, sk, state));
+}
+
+SEC("?iter/udp")
+int net_udp(struct bpf_iter__udp *ctx)
+{
+	const struct sock *sk = (const void *)ctx->udp_sk;
+
+	if (!ctx->meta->seq_num)
+		udp_walk_begin();
+	if (!sk)
+		return WITH_CPU(udp_sweep());
+	return net_wants(sk, IPPROTO_UDP) ? WITH_CPU(udp_walked(cpu, sk)) : 0;
+}
+
+static __always_inline void own_if_known(struct mote_slot_cpu *cpu, const struct sock *sk,
+					 struct task_struct *task)
+{
+	struct net_caller owner = { task, BPF_CORE_READ(task, tgid) };
+	u32 slot = 0;
+	struct mote_socket *s = slots_find(SOCKETS, cpu, (u64)sk, &slot);
+
+	if (s)
+		net_want_owner(s, slot, sk, &owner);
+}
+
+/* At start: the first process, by its pid, that has a descriptor of a socket. */
+SEC("?iter/task_file")
+int net_owners(struct bpf_iter__task_file *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct file *file = ctx->file;
+	const struct socket *socket;
+	const struct sock *sk;
+
+	if (!task || !file || (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) != S_IFSOCK)
+		return 0;
+	socket = BPF_CORE_READ(file, private_data);
+	if (!socket || BPF_CORE_READ(socket, file) != file)
+		return 0;
+	sk = BPF_CORE_READ(socket, sk);
+	if (!sk || !(net_wants(sk, IPPROTO_TCP) || net_wants(sk, IPPROTO_UDP)))
+		return 0;
+	return WITH_CPU(own_if_known(cpu, sk, task));
+}

@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * TCP. write_seq and copied_seq move only under the socket's lock, and who holds the lock gives it
+ * back by release_sock(): what moved since the last time is the caller's. Nothing is held over a
+ * call that waits, MSG_PEEK does not move copied_seq, and what one run missed the next makes up.
+ *
+ * The kernel's own counters are the truth that is set beside it: accepted for sending = bytes_acked
+ * + (write_seq - snd_una), taken by the application = bytes_received - (rcv_nxt - copied_seq). A
+ * SYN and a FIN have a sequence number each. Of these, bytes_acked has the SYN of who connected, not
+ * that of who accepted (tcp_create_openreq_child() begins after it); bytes_received has no SYN.
+ *
+ * A socket's slot is claimed when it connects, listens or is established, and given up when its
+ * state is CLOSE and no descriptor is left (SOCK_DEAD): what it sends again after close() is still
+ * its own.
+ */
+#ifndef MOTE_BPF_NET_TCP_H
+#define MOTE_BPF_NET_TCP_H
+
+#include "net.h"
+
+struct tcp_numbers {
+	u32 write, una, copied, nxt;
+	u64 acked, received;
+};
+
+/* False: they moved meanwhile, as without the lock they can. */
+static __always_inline bool tcp_numbers(struct tcp_numbers *n, const struct sock *sk)
+{
+	const struct tcp_sock *tp = (const void *)sk;
+
+	n->una = BPF_CORE_READ(tp, snd_una);
+	n->acked = BPF_CORE_READ(tp, bytes_acked);
+	n->write = BPF_CORE_READ(tp, write_seq);
+	n->nxt = BPF_CORE_READ(tp, rcv_nxt);
+	n->received = BPF_CORE_READ(tp, bytes_received);
+	n->copied = BPF_CORE_READ(tp, copied_seq);
+	return n->una == BPF_CORE_READ(tp, snd_una) && n->acked == BPF_CORE_READ(tp, bytes_acked) &&
+	       n->nxt == BPF_CORE_READ(tp, rcv_nxt) &&
+	       n->received == BPF_CORE_READ(tp, bytes_received);
+}
+
+static __always_inline bool tcp_sent_fin(u8 state)
+{
+	return state == TCP_FIN_WAIT1 || state == TCP_FIN_WAIT2 || state == TCP_LAST_ACK ||
+	       state == TCP_CLOSING || state == TCP_TIME_WAIT;
+}
+
+/*
+ * Whether a socket that was not seen to connect did: the sequence numbers that it used, less bytes
+ * (bytes_sent has them without SYN and FIN, and those sent again twice) and FIN, are its SYN.
+ */
+static __always_inline bool tcp_connected(const struct sock *sk, const struct tcp_numbers *n,
+					  u8 state)
+{
+	const struct tcp_sock *tp = (const void *)sk;
+	u64 used = n->acked + (BPF_CORE_READ(tp, snd_nxt) - n->una);
+	u64 bytes = BPF_CORE_READ(tp, bytes_sent) - BPF_CORE_READ(tp, bytes_retrans);
+
+	return used - bytes - tcp_sent_fin(state) == 1;
+}
+
+static __always_inline s64 tcp_accepted(const struct tcp_numbers *n, u32 flags)
+{
+	return n->acked + (u32)(n->write - n->una) - !!(flags & MOTE_SOCKET_ACTIVE) -
+	       !!(flags & MOTE_SOCKET_FIN_SENT);
+}
+
+static __always_inline s64 tcp_taken(const struct tcp_numbers *n, u32 flags)
+{
+	return n->received - (u32)(n->nxt - n->copied) - !!(flags & MOTE_SOCKET_FIN_TAKEN);
+}
+
+/* copied_seq has passed the peer's FIN: rcv_nxt is behind it, and nothing can follow. */
+static __always_inline bool tcp_took_fin(const struct sock *sk, const struct tcp_numbers *n)
+{
+	return n->copied == n->nxt && BPF_CORE_READ(sk, __sk_common.skc_flags) & SOCK_DONE;
+}
+
+/*
+ * `s->state` CLOSE: tcp_disconnect() may have set the numbers back, and what was accepted cannot
+ * grow any more. They never fall: a look without the lock may come between two steps of the kernel.
+ */
+static __always_inline bool tcp_set_truth(struct mote_socket *s, const struct tcp_numbers *n)
+{
+	s64 accepted = tcp_accepted(n, s->flags), taken = tcp_taken(n, s->flags);
+	bool changed = false;
+
+	if (accepted > (s64)s->accepted && s->state != TCP_CLOSE) {
+		s->accepted = accepted;
+		changed = true;
+	}
+	if (taken > (s64)s->taken && !(s->flags & MOTE_SOCKET_SYN)) {
+		s->taken = taken;
+		changed = true;
+	}
+	s->flags |= MOTE_SOCKET_TRUTH;
+	return changed;
+}
+
+static __always_inline bool tcp_truth(struct mote_socket *s, const struct sock *sk)
+{
+	struct tcp_numbers n;
+
+	if (s->state == TCP_LISTEN || !tcp_numbers(&n, sk))
+		return false;
+	if (!(s->flags & MOTE_SOCKET_FIN_TAKEN) && tcp_took_fin(sk, &n)) {
+		s->flags |= MOTE_SOCKET_FIN_TAKEN;
+		s->copied_seq++;
+	}
+	return tcp_set_truth(s, &n);
+}
+
+static __always_inline bool tcp_refresh(struct mote_socket *s, const struct sock *sk)
+{
+	const struct tcp_sock *tp = (const void *)sk;
+	u32 srtt = BPF_CORE_READ(tp, srtt_us) >> 3;
+	u64 retransmitted = BPF_CORE_READ(tp, bytes_retrans);
+	bool changed = tcp_truth(s, sk);
+
+	if (srtt != s->srtt_us) {
+		s->srtt_us = srtt;
+		changed = true;
+	}
+	if (retransmitted > s->retransmitted) {
+		s->retransmitted = retransmitted;
+		changed = true;
+	}
+	return changed;
+}
+
+/*
+ * The first sight of its numbers. From where the connection began: after our SYN, whose number is
+ * snd_una while it is not acked, or one less than what was acked since; of what came, likewise.
+ * `current`: from here on.
+ */
+static __always_inline void tcp_base(struct mote_socket *s, const struct tcp_numbers *n,
+				     bool current)
+{
+	s->write_seq = n->una - (u32)n->acked + !!(s->flags & MOTE_SOCKET_ACTIVE) +
+		       !!(s->flags & MOTE_SOCKET_FIN_SENT);
+	s->copied_seq = n->nxt - (u32)n->received + !!(s->flags & MOTE_SOCKET_FIN_TAKEN);
+	s->flags &= ~MOTE_SOCKET_NEW;
+	if (!current)
+		return;
+	s->write_seq = n->write;
+	s->copied_seq = n->copied;
+	tcp_set_truth(s, n);
+	s->accepted_base = s->accepted;
+	s->taken_base = s->taken;
+}
+
+/* Nobody knows whose these bytes were. */
+static __always_inline void tcp_add_other(struct mote_slot_cpu *cpu, s64 sent, s64 received)
+{
+	struct mote_traffic moved = {
+		.sent = sent > 0 ? sent : 0,
+		.received = received > 0 ? received : 0,
+		.sent_calls = sent > 0,
+		.received_calls = received > 0,
+	};
+
+	net_add(&cpu->other[MOTE_TCP], &moved);
+}
+
+/* What a socket without a slot has moved: when it gets one late, or at its end. */
+static __always_inline void tcp_add_unseen(struct mote_slot_cpu *cpu, const struct sock *sk,
+					   const struct tcp_numbers *n, u8 state)
+{
+	u32 flags = (tcp_connected(sk, n, state) ? MOTE_SOCKET_ACTIVE : 0) |
+		    (tcp_sent_fin(state) ? MOTE_SOCKET_FIN_SENT : 0) |
+		    (tcp_took_fin(sk, n) ? MOTE_SOCKET_FIN_TAKEN : 0);
+
+	tcp_add_other(cpu, tcp_accepted(n, flags), tcp_taken(n, flags));
+}
+
+/* `missed`: net_missed(). */
+static __always_inline u32 tcp_first_flags(const struct sock *sk, const struct tcp_numbers *n,
+					   u8 state, u32 missed)
+{
+	if (state == TCP_LISTEN)
+		return missed;
+	if (state == TCP_SYN_SENT)
+		return MOTE_SOCKET_NEW | MOTE_SOCKET_SYN | MOTE_SOCKET_ACTIVE | missed;
+	if (tcp_connected(sk, n, state))
+		missed |= MOTE_SOCKET_ACTIVE;
+	if (tcp_took_fin(sk, n))
+		missed |= MOTE_SOCKET_FIN_TAKEN;
+	if (tcp_sent_fin(state))
+		missed |= MOTE_SOCKET_FIN_SENT;
+	return MOTE_SOCKET_NEW | missed;
+}
+
+/*
+ * A socket that is open already and has no slot. One that is about to go must not get one: nothing
+ * would tell of its end.
+ */
+static __always_inline struct mote_socket *tcp_find_late(struct mote_slot_cpu *cpu,
+							 const struct sock *sk, u8 state, u32 *slot)
+{
+	struct net_socket_fill fill = { .sk = sk, .protocol = MOTE_TCP };
+	u32 missed = net_missed();
+	struct mote_socket *s;
+	struct tcp_numbers n;
+
+	if (state == TCP_CLOSE || BPF_CORE_READ(sk, __sk_common.skc_flags) & SOCK_DEAD)
+		return NULL;
+	if (!tcp_numbers(&n, sk))
+		return NULL;
+	fill.flags = tcp_first_flags(sk, &n, state, missed);
+	s = net_open(cpu, &fill, slot);
+	if (!s || !missed || state == TCP_LISTEN)
+		return s;
+	if (missed & MOTE_SOCKET_LATE && !net_tcp_by_tp)
+		tcp_add_unseen(cpu, sk, &n, state);
+	tcp_base(s, &n, true);
+	return s;
+}
+
+/* What a sequence number moved; backwards it goes where it was set anew. */
+static __always_inline u32 tcp_moved(u32 now, u32 before)
+{
+	return (s32)(now - before) > 0 ? now - before : 0;
+}
+
+/* All that is not bytes: states other than ESTABLISHED, and the first time. */
+static __always_inline void tcp_settle(struct mote_socket *s, u32 slot, const struct sock *sk,
+				       u8 state, u32 write, u32 copied)
+{
+	struct tcp_numbers n;
+
+	tcp_numbers(&n, sk);
+	if (state == TCP_CLOSE && !n.received && !n.acked) {
+		/* tcp_disconnect(), or it never came to a connection */
+		s->write_seq = write;
+		s->copied_seq = copied;
+		s->flags &= ~MOTE_SOCKET_NEW;
+		return;
+	}
+	if (s->flags & MOTE_SOCKET_NEW) {
+		net_load_addresses(s, sk);
+		tcp_base(s, &n, false);
+		slots_mark(SOCKETS, slot);
+	}
+	if (s->flags & MOTE_SOCKET_SYN && state != TCP_SYN_SENT) {
+		s->flags &= ~MOTE_SOCKET_SYN;
+		s->copied_seq = n.nxt - (u32)n.received;
+	}
+	if (!(s->flags & MOTE_SOCKET_FIN_SENT) && tcp_sent_fin(state) && write != s->write_seq) {
+		s->flags |= MOTE_SOCKET_FIN_SENT;
+		s->write_seq++;
+	}
+	if (!(s->flags & MOTE_SOCKET_FIN_TAKEN) && tcp_took_fin(sk, &n)) {
+		s->flags |= MOTE_SOCKET_FIN_TAKEN;
+		s->copied_seq++;
+	}
+	if (tcp_set_truth(s, &n))
+		slots_mark(SOCKETS, slot);
+}
+
+/* What moved since the last release; false: nothing. */
+static __always_inline bool tcp_take_moved(struct mote_socket *s, u32 write, u32 copied,
+					   struct mote_traffic *moved)
+{
+	moved->sent = tcp_moved(write, s->write_seq);
+	moved->received = s->flags & MOTE_SOCKET_SYN ? 0 : tcp_moved(copied, s->copied_seq);
+	moved->sent_calls = moved->sent > 0;
+	moved->received_calls = moved->received > 0;
+	if (moved->sent)
+		s->write_seq = write;
+	if (moved->received)
+		s->copied_seq = copied;
+	return moved->sent || moved->received;
+}
+
+/* close() has given it up, or will never be told of its end. */
+static __always_inline bool tcp_is_over(const struct sock *sk, u8 state)
+{
+	return state != TCP_ESTABLISHED && (state == TCP_CLOSE || !net_by_state) &&
+	       BPF_CORE_READ(sk, __sk_common.skc_flags) & SOCK_DEAD;
+}
+
+static __always_inline void tcp_released_slot(struct mote_slot_cpu *cpu, struct mote_socket *s,
+					      u32 slot, const struct sock *sk, u8 state)
+{
+	const struct tcp_sock *tp = (const void *)sk;
+	u32 write = BPF_CORE_READ(tp, write_seq), copied = BPF_CORE_READ(tp, copied_seq);
+	struct mote_traffic moved = {};
+	struct net_caller caller;
+	bool any;
+
+	if (state != TCP_ESTABLISHED || s->flags & (MOTE_SOCKET_NEW | MOTE_SOCKET_SYN))
+		tcp_settle(s, slot, sk, state, write, copied);
+	any = tcp_take_moved(s, write, copied, &moved);
+	if (!any && s->tgid)
+		return;
+	net_caller(&caller);
+	net_want_owner(s, slot, sk, &caller);
+	if (any)
+		net_count(cpu, MOTE_SOCKET_ID(slot, s->slot.gen), MOTE_TCP, &caller, &moved);
+}
+
+/* The lock is about to be given back. */
+static __always_inline void tcp_released(struct mote_slot_cpu *cpu, const struct sock *sk)
+{
+	u8 state = BPF_CORE_READ(sk, __sk_common.skc_state);
+	struct mote_socket *s;
+	u32 slot = 0;
+
+	if (state == TCP_LISTEN)
+		return;
+	s = slots_find(SOCKETS, cpu, (u64)sk, &slot);
+	if (!s)
+		s = tcp_find_late(cpu, sk, state, &slot);
+	if (!s)
+		return;
+	tcp_released_slot(cpu, s, slot, sk, state);
+	if (!net_by_state && s->state != state) {
+		s->state = state;
+		slots_mark(SOCKETS, slot);
+	}
+	if (tcp_is_over(sk, state)) {
+		tcp_refresh(s, sk);
+		net_close(s, slot);
+	}
+}
+
+/* A call has returned, and nobody holds the lock: `moved` is what it said. */
+static __always_inline void tcp_returned(struct mote_slot_cpu *cpu, const struct sock *sk,
+					 const struct mote_traffic *moved)
+{
+	u8 state = BPF_CORE_READ(sk, __sk_common.skc_state);
+	struct net_caller caller;
+	struct mote_socket *s;
+	u32 slot = 0;
+	u64 id = MOTE_NO_SOCKET(MOTE_TCP);
+
+	net_caller(&caller);
+	s = slots_find(SOCKETS, cpu, (u64)sk, &slot);
+	if (!s)
+		s = tcp_find_late(cpu, sk, state, &slot);
+	if (s) {
+		id = MOTE_SOCKET_ID(slot, s->slot.gen);
+		net_want_owner(s, slot, sk, &caller);
+		if (tcp_truth(s, sk))
+			slots_mark(SOCKETS, slot);
+	}
+	net_count(cpu, id, MOTE_TCP, &caller, moved);
+}
+
+/*
+ * It has no slot, and its end is the last moment to look at what it moved. Of one that is older
+ * than mote and found no slot either this has what it moved before, too.
+ */
+static __always_inline void tcp_ended_unseen(struct mote_slot_cpu *cpu, const struct sock *sk,
+					     int oldstate)
+{
+	struct mote_net_ctl *ctl = net_control();
+	struct tcp_numbers n;
+
+	if (!ctl || !ctl->live)
+		return;
+	if (net_tcp_by_tp || oldstate == TCP_SYN_SENT || oldstate == TCP_LISTEN ||
+	    oldstate == TCP_CLOSE || !tcp_numbers(&n, sk))
+		return;
+	tcp_add_unseen(cpu, sk, &n, oldstate);
+}
+
+/* SYN_RECV is left out: the child of a listening socket has no address yet. */
+static __always_inline struct mote_socket *tcp_opened(struct mote_slot_cpu *cpu,
+						      const struct sock *sk, int oldstate,
+						      int newstate, u32 *slot)
+{
+	struct net_socket_fill fill = { .sk = sk, .protocol = MOTE_TCP, .flags = MOTE_SOCKET_NEW };
+	struct net_caller caller;
+
+	if (newstate == TCP_SYN_SENT)
+		fill.flags |= MOTE_SOCKET_ACTIVE | MOTE_SOCKET_SYN;
+	else if (oldstate == TCP_SYN_SENT)
+		fill.flags |= MOTE_SOCKET_ACTIVE;
+	/* connect() and listen(); established it becomes in a softirq */
+	if (newstate != TCP_ESTABLISHED) {
+		net_caller(&caller);
+		fill.owner = &caller;
+	}
+	return net_open(cpu, &fill, slot);
+}
+
+/* In the lock, before sk_state is set. */
+static __always_inline void tcp_state(struct mote_slot_cpu *cpu, const struct sock *sk,
+				      int oldstate, int newstate)
+{
+	u32 slot = 0;
+	struct mote_socket *s = slots_find(SOCKETS, cpu, (u64)sk, &slot);
+
+	if (s && newstate == TCP_SYN_SENT) {
+		/* connects again: another connection, another slot */
+		net_close(s, slot);
+		s = NULL;
+	}
+	if (!s && (newstate == TCP_SYN_SENT || newstate == TCP_ESTABLISHED ||
+		   newstate == TCP_LISTEN))
+		s = tcp_opened(cpu, sk, oldstate, newstate, &slot);
+	if (!s) {
+		if (newstate == TCP_CLOSE)
+			tcp_ended_unseen(cpu, sk, oldstate);
+		return;
+	}
+	if (oldstate != TCP_SYN_SENT && oldstate != TCP_LISTEN && oldstate != TCP_CLOSE)
+		tcp_refresh(s, sk);
+	if (newstate == TCP_ESTABLISHED)
+		net_load_addresses(s, sk);
+	/* tcp_send_fin() follows at once */
+	if (!(s->flags & MOTE_SOCKET_FIN_SENT) &&
+	    (newstate == TCP_FIN_WAIT1 || newstate == TCP_LAST_ACK)) {
+		s->flags |= MOTE_SOCKET_FIN_SENT;
+		s->write_seq++;
+	}
+	s->state = newstate;
+	if (newstate == TCP_CLOSE && BPF_CORE_READ(sk, __sk_common.skc_flags) & SOCK_DEAD)
+		net_close(s, slot);
+	else
+		slots_mark(SOCKETS, slot);
+}
+
+/* Nothing of it is left but its memory. */
+static __always_inline void tcp_destroyed(struct mote_slot_cpu *cpu, const struct sock *sk)
+{
+	u32 slot = 0;
+	struct mote_socket *s = slots_find(SOCKETS, cpu, (u64)sk, &slot);
+
+	if (!s)
+		return;
+	tcp_refresh(s, sk);
+	net_close(s, slot);
+}
+
+/* From the iterator: with the lock from 5.15 on, before that while it is in its hash table. */
+static __always_inline void tcp_walked(struct mote_slot_cpu *cpu, const struct sock *sk, u8 state)
+{
+	struct mote_net_ctl *ctl = net_control();
+	struct mote_socket *s;
+	u32 slot = 0;
+
+	s = slots_find(SOCKETS, cpu, (u64)sk, &slot);
+	if (s) {
+		if (tcp_refresh(s, sk))
+			slots_mark(SOCKETS, slot);
+		return;
+	}
+	if (!ctl || ctl->live || BPF_CORE_READ(sk, __sk_common.skc_flags) & SOCK_DEAD)
+		return;
+	if (tcp_find_late(cpu, sk, state, &slot))
+		ctl->seeded++;
+	else
+		ctl->seed_lost++;
+}
+
+#endif

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * UDP. Receiving: skb_consume_udp() has what the call returns, and for MSG_PEEK a negative length.
+ * Sending: what udp_sendmsg() returned. A socket's slot is claimed at its first datagram, and given
+ * up when the kernel destroys the socket; where no probe can tell, when a walk over all sockets did
+ * not find it any more.
+ */
+#ifndef MOTE_BPF_NET_UDP_H
+#define MOTE_BPF_NET_UDP_H
+
+#include "net.h"
+
+/* Without a probe at its end, a socket's address may be another's by now. */
+static __always_inline bool udp_is_other(const struct mote_socket *s, const struct sock *sk)
+{
+	return net_udp_recv_by_tp && s->inode != net_inode(sk);
+}
+
+/* Connected, bound or neither: seen when it is used. */
+static __always_inline void udp_refresh(struct mote_socket *s, u32 slot, const struct sock *sk)
+{
+	u8 state = BPF_CORE_READ(sk, __sk_common.skc_state);
+
+	if (s->state == state && s->local_port == BPF_CORE_READ(sk, __sk_common.skc_num))
+		return;
+	s->state = state;
+	net_load_addresses(s, sk);
+	slots_mark(SOCKETS, slot);
+}
+
+/* `owner` NULL: not known; claims a slot if it has none. */
+static __always_inline struct mote_socket *udp_find(struct mote_slot_cpu *cpu,
+						    const struct sock *sk,
+						    const struct net_caller *owner, u32 flags,
+						    u32 *slot)
+{
+	struct net_socket_fill fill = {
+		.sk = sk, .owner = owner, .protocol = MOTE_UDP, .flags = flags
+	};
+	struct mote_socket *s = slots_find(SOCKETS, cpu, (u64)sk, slot);
+
+	if (s && udp_is_other(s, sk)) {
+		net_close(s, *slot);
+		s = NULL;
+	}
+	return s ? s : net_open(cpu, &fill, slot);
+}
+
+static __always_inline void udp_moved(struct mote_slot_cpu *cpu, const struct sock *sk,
+				      const struct mote_traffic *moved)
+{
+	u64 id = MOTE_NO_SOCKET(MOTE_UDP);
+	struct net_caller caller;
+	struct mote_socket *s;
+	u32 slot = 0;
+
+	net_caller(&caller);
+	s = udp_find(cpu, sk, &caller, 0, &slot);
+	if (s) {
+		id = MOTE_SOCKET_ID(slot, s->slot.gen);
+		udp_refresh(s, slot, sk);
+		net_want_owner(s, slot, sk, &caller);
+	}
+	net_count(cpu, id, MOTE_UDP, &caller, moved);
+}
+
+static __always_inline void udp_destroyed(struct mote_slot_cpu *cpu, const struct sock *sk)
+{
+	u32 slot = 0;
+	struct mote_socket *s = slots_find(SOCKETS, cpu, (u64)sk, &slot);
+
+	if (s)
+		net_close(s, slot);
+}
+
+/* The walks of net_udp. */
+static u32 udp_walk;       /* number of the one that runs, or ran last; never 0 */
+static u64 udp_walk_began; /* ns */
+static u32 udp_swept;      /* the slot where the next sweep begins */
+
+static __always_inline void udp_walk_begin(void)
+{
+	udp_walk++;
+	if (!udp_walk)
+		udp_walk = 1;
+	udp_walk_began = bpf_ktime_get_ns();
+}
+
+static __always_inline void udp_walked(struct mote_slot_cpu *cpu, const struct sock *sk)
+{
+	struct mote_net_ctl *ctl = net_control();
+	bool seed = ctl && !ctl->live;
+	struct mote_socket *s;
+	u32 slot = 0;
+
+	s = slots_find(SOCKETS, cpu, (u64)sk, &slot);
+	if (s && udp_is_other(s, sk)) {
+		net_close(s, slot);
+		s = NULL;
+	}
+	if (!s && seed) {
+		s = udp_find(cpu, sk, NULL, MOTE_SOCKET_SEEDED, &slot);
+		if (s)
+			ctl->seeded++;
+		else
+			ctl->seed_lost++;
+	}
+	if (!s)
+		return;
+	s->write_seq = udp_walk;
+	udp_refresh(s, slot, sk);
+}
+
+/* A function of its own: the verifier looks at it once, and not in each turn of the loop. */
+__attribute__((noinline)) int udp_sweep_slot(u32 slot)
+{
+	struct mote_socket *s = bpf_map_lookup_elem(&net_sockets, &slot);
+
+	if (!s || !s->slot.key || s->closed || s->protocol != MOTE_UDP)
+		return 0;
+	if (s->write_seq == udp_walk || s->opened >= udp_walk_began)
+		return 0;
+	if (slots_delete(SOCKETS, s->slot.key, slot) != MOTE_REAP_DONE)
+		return 0;
+	s->closed = bpf_ktime_get_ns();
+	slots_mark(SOCKETS, slot);
+	return 1;
+}
+
+#define UDP_SWEEP 8192 /* slots a walk */
+
+/* After a walk: sockets that were there before it, and were not met. */
+static __always_inline void udp_sweep(void)
+{
+	u32 from = udp_swept, slots = net_nsockets;
+
+	for (u32 i = 0; i < UDP_SWEEP && i < slots; i++)
+		udp_sweep_slot(from + i);
+	from += UDP_SWEEP;
+	udp_swept = from < slots ? from : 0;
+}
+
+#endif
