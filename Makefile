@@ -137,6 +137,12 @@ $(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/supervisor.a $(BUILD)/libmote.a
 $(BUILD)/tests/helpers/%: tests/helpers/%.c $(BUILD)/supervisor.a
 	@mkdir -p $(@D)
 	$(CC) $(MOTE_CFLAGS) $(MOTE_LDFLAGS) -MMD -MP -o $@ $< $(BUILD)/supervisor.a $(MOTE_LIBS)
+# The byte counts' test is larger than one file.
+CONSERVE := $(wildcard tests/conserve/*.c)
+$(BUILD)/tests/helpers/conserve: tests/helpers/conserve.c $(call obj,$(CONSERVE)) $(BUILD)/libmote.a
+	@mkdir -p $(@D)
+	$(CC) $(MOTE_CFLAGS) -iquote clients $(MOTE_LDFLAGS) -MMD -MP -o $@ $^ $(MOTE_LIBS)
+$(call obj,$(CONSERVE)): MOTE_CFLAGS += -iquote clients
 $(BUILD)/bench/encode: MOTE_LIBS += -ljansson
 $(BUILD)/bench/%: bench/%.c $(BUILD)/supervisor.a $(BUILD)/libmote.a
 	@mkdir -p $(@D)
