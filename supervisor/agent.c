@@ -29,6 +29,7 @@
 #include "notify.h"
 #include "privilege.h"
 #include "probes.h"
+#include "probes_network.h"
 #include "tasks_iter.h"
 #include "thread.h"
 #include "tier.h"
@@ -47,6 +48,7 @@ struct mote_agent {
 	bool has_events;
 	struct mote_process *process;
 	struct mote_naming *naming;
+	struct mote_probes_network *network_probes;
 	const struct mote_network_maps *network_maps; /* NULL: nothing counts here */
 	struct mote_network *network;
 	struct mote_self *self;
@@ -142,6 +144,23 @@ static int open_events(struct mote_agent *agent)
 	return 0;
 }
 
+static int open_network_probes(struct mote_agent *agent)
+{
+	const struct mote_probes_network_config config = {
+		.options = agent->options,
+		.features = &agent->features,
+		.uid = (uid_t)-1,
+		.gid = (gid_t)-1,
+	};
+	int err = mote_probes_network_open(&config, &agent->tiers, &agent->network_probes);
+
+	if (err)
+		return err;
+	mote_probes_network_check(agent->network_probes, &agent->tiers);
+	agent->network_maps = mote_probes_network_maps(agent->network_probes);
+	return 0;
+}
+
 int mote_agent_probes(struct mote_agent *agent)
 {
 	const struct mote_options *options = agent->options;
@@ -162,6 +181,8 @@ int mote_agent_probes(struct mote_agent *agent)
 
 	if (!err)
 		err = open_events(agent);
+	if (!err)
+		err = open_network_probes(agent);
 	return failed("probes", err);
 }
 
@@ -569,6 +590,7 @@ void mote_agent_free(struct mote_agent *agent)
 	if (agent->has_events)
 		mote_events_close(&agent->events);
 	mote_host_close(agent->host);
+	mote_probes_network_close(agent->network_probes);
 	mote_probes_close(agent->probes);
 	mote_notify_close();
 	free(agent);

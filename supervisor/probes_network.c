@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
  * Tries the sets of the plan, best first, and in each the hooks of each event, until one works; a
- * set that leaves an event without a hook is kept only if no other does better. What was chosen,
+ * set that leaves an event without a hook is taken only if none does better. What was chosen,
  * and why not what is better, goes into the tiers.
  */
 #include "probes_network.h"
@@ -15,60 +15,35 @@
 #include "probes_network_object.h"
 #include "probes_network_search.h"
 
-/* One set to the end of its lists. True: loaded. `reason`: of what made the set fail as a whole. */
+/* The best pick of a set that counts as much as `level`; goes on where it was left. */
 static bool try_set(struct mote_probes_network *network,
 		    const struct mote_probes_network_config *cfg, struct mote_net_search *search,
-		    char *reason, size_t size)
+		    enum mote_net_level level)
 {
 	struct mote_net_failure failure;
 
-	while (mote_net_search_useful(search)) {
+	while (mote_net_search_meets(search, level)) {
 		if (!mote_net_load(&network->load, cfg, &search->pick, &failure))
 			return true;
-		if (mote_net_search_failed(search, cfg->features, &failure))
-			continue;
-		snprintf(reason, size, "%s", failure.reason);
-		return false;
+		if (!mote_net_search_failed(search, cfg->features, &failure))
+			return false;
 	}
-	snprintf(reason, size, "%s", search->last);
 	return false;
 }
 
-struct attempt {
-	struct mote_net_search search;
-	unsigned int score; /* 0: nothing was loaded */
-	char reason[160];
-};
-
-/* The attempt that is loaded in the end, or -1. */
+/* The index of the set that is loaded in the end, or -1. */
 static int choose(struct mote_probes_network *network, const struct mote_probes_network_config *cfg,
-		  const struct mote_net_plan *plan, struct attempt *attempts)
+		  const struct mote_net_plan *plan, struct mote_net_search *searches)
 {
-	struct mote_net_failure failure;
-	int best = -1, loaded = -1;
-
-	for (int i = 0; i < (int)plan->nsets; i++) {
-		struct attempt *a = &attempts[i];
-
-		if (loaded >= 0)
-			mote_net_unload(&network->load);
-		loaded = -1;
-		mote_net_search_begin(&a->search, plan->set[i], cfg->options, cfg->features);
-		if (!try_set(network, cfg, &a->search, a->reason, sizeof(a->reason)))
-			continue;
-		loaded = i;
-		a->score = mote_net_search_score(&a->search);
-		if (best < 0 || a->score > attempts[best].score)
-			best = i;
-		if (mote_net_search_complete(&a->search))
-			break;
+	for (unsigned int i = 0; i < plan->nsets; i++)
+		mote_net_search_begin(&searches[i], plan->set[i], cfg->options, cfg->features);
+	for (int level = 0; level < MOTE_NET_LEVELS; level++) {
+		for (unsigned int i = 0; i < plan->nsets; i++) {
+			if (try_set(network, cfg, &searches[i], (enum mote_net_level)level))
+				return (int)i;
+		}
 	}
-	if (best == loaded)
-		return best;
-	if (loaded >= 0)
-		mote_net_unload(&network->load);
-	return mote_net_load(&network->load, cfg, &attempts[best].search.pick, &failure) ? -1
-											 : best;
+	return -1;
 }
 
 /* The set is what counts bytes; a tracepoint beside it is no other set. */
@@ -86,26 +61,38 @@ static const char *choice_of(const struct mote_net_pick *pick)
 	return "tracepoint";
 }
 
-/* Why the events' first hook is not the one that was taken; "" if it is, or it does not matter. */
-static const char *why_not_first(const struct attempt *attempts, int best)
+/* Why it is not the first set that counts, or tracepoints only; "" if all is as it should be. */
+static const char *why_not_first(const struct mote_net_search *searches, int best)
 {
+	const struct mote_net_search *s = &searches[best];
+
 	if (best > 0)
-		return attempts[0].reason[0] ? attempts[0].reason
-					     : attempts[0].search.reason[MOTE_NET_TCP];
-	if (strcmp(choice_of(&attempts[best].search.pick), "tracepoint") == 0)
-		return attempts[best].search.reason[MOTE_NET_TCP][0]
-			       ? attempts[best].search.reason[MOTE_NET_TCP]
-			       : attempts[best].search.reason[MOTE_NET_UDP_RECV];
-	return "";
+		return searches[0].last;
+	if (strcmp(choice_of(&s->pick), "tracepoint") != 0)
+		return "";
+	return s->reason[MOTE_NET_TCP][0] && s->pick.hook[MOTE_NET_TCP]
+		       ? s->reason[MOTE_NET_TCP]
+		       : s->reason[MOTE_NET_UDP_RECV];
 }
 
 static void say_set(struct mote_tiers *tiers, const struct mote_net_plan *plan,
-		    const struct attempt *attempts, int best)
+		    const struct mote_net_search *searches, int best)
 {
-	const char *why = why_not_first(attempts, best);
+	const char *why = why_not_first(searches, best);
 
-	mote_tiers_add(tiers, "network", choice_of(&attempts[best].search.pick), "%s%s%s",
-		       plan->reason, plan->reason[0] && why[0] ? "; " : "", why);
+	mote_tiers_add(tiers, "network", choice_of(&searches[best].pick), "%s%s%s", plan->reason,
+		       plan->reason[0] && why[0] ? "; " : "", why);
+}
+
+/* What is left to say of an event, if the set's reason is its reason, too. */
+static const char *own_reason(const struct mote_net_search *searches, int best,
+			      enum mote_net_event event)
+{
+	const char *reason = searches[best].reason[event];
+
+	return strcmp(reason, why_not_first(searches, best)) != 0 ? reason
+	       : reason[0]                                        ? "as the tier network says"
+								  : "";
 }
 
 static void say_event(struct mote_probes_network *network, struct mote_tiers *tiers,
@@ -127,19 +114,20 @@ static void say_event(struct mote_probes_network *network, struct mote_tiers *ti
 }
 
 static void say_all(struct mote_probes_network *network, struct mote_tiers *tiers,
-		    const struct mote_net_plan *plan, const struct attempt *attempts, int best)
+		    const struct mote_net_plan *plan, const struct mote_net_search *searches,
+		    int best)
 {
-	network->pick = attempts[best].search.pick;
-	say_set(tiers, plan, attempts, best);
+	network->pick = searches[best].pick;
+	say_set(tiers, plan, searches, best);
 	for (unsigned int i = 0; i < MOTE_NET_EVENTS; i++)
-		say_event(network, tiers, i, attempts[best].search.reason[i]);
+		say_event(network, tiers, i, own_reason(searches, best, i));
 }
 
 int mote_probes_network_open(const struct mote_probes_network_config *cfg, struct mote_tiers *tiers,
 			     struct mote_probes_network **out)
 {
 	struct mote_probes_network *network = calloc(1, sizeof(*network));
-	struct attempt attempts[MOTE_NET_SETS] = { 0 };
+	struct mote_net_search searches[MOTE_NET_SETS] = { 0 };
 	const char *refused = mote_net_refused(cfg->options, cfg->features);
 	struct mote_net_plan plan;
 	int best;
@@ -153,12 +141,12 @@ int mote_probes_network_open(const struct mote_probes_network_config *cfg, struc
 		return 0;
 	}
 	mote_net_plan(&plan, cfg->options->mote_probes, cfg->features);
-	best = choose(network, cfg, &plan, attempts);
+	best = choose(network, cfg, &plan, searches);
 	network->loaded = best >= 0;
 	if (network->loaded)
-		say_all(network, tiers, &plan, attempts, best);
+		say_all(network, tiers, &plan, searches, best);
 	else
-		mote_tiers_add(tiers, "network", "none", "%s", attempts[plan.nsets - 1].reason);
+		mote_tiers_add(tiers, "network", "none", "%s", searches[plan.nsets - 1].last);
 	mote_net_object_forget();
 	return 0;
 }

@@ -129,6 +129,33 @@ static int program_complained_of(void)
 	return -1;
 }
 
+/* "kprobe/release_sock", "tp/sock/sock_send_length", "iterator net_tcp" */
+static void name_hook(char *text, size_t size, enum mote_net_set set, unsigned int program)
+{
+	static const char *const names[MOTE_NET_SETS][2] = {
+		[MOTE_NET_SET_FENTRY] = { "fentry", "fexit" },
+		[MOTE_NET_SET_KPROBE] = { "kprobe", "kretprobe" },
+	};
+	const struct mote_net_program *p = &mote_net_programs[program];
+
+	if (p->way == MOTE_NET_ITERATOR)
+		snprintf(text, size, "iterator %s", p->name);
+	else
+		snprintf(text, size, "%s/%s",
+			 p->way == MOTE_NET_TRACEPOINT ? "tp" : names[set][p->way == MOTE_NET_EXIT],
+			 p->target);
+}
+
+static int load_failed(struct mote_net_failure *failure, enum mote_net_set set, int err)
+{
+	int program = program_complained_of();
+	char what[64] = "bpf()";
+
+	if (program >= 0)
+		name_hook(what, sizeof(what), set, (unsigned int)program);
+	return fail(failure, program, what, err);
+}
+
 static int prepare(struct mote_net_load *l, const struct mote_probes_network_config *cfg,
 		   const struct mote_net_pick *pick, unsigned int ncpus)
 {
@@ -237,15 +264,18 @@ static const char *meaning(const struct mote_net_program *p, int err)
 		return "the kernel has no such function: inlined, renamed or left out";
 	if (err == -EADDRNOTAVAIL)
 		return "the kernel has several functions of that name";
+	if (err == -MOTE_ENOTSUPP)
+		return "loads, but this kernel does not attach it";
 	return NULL;
 }
 
-static int attach_failed(struct mote_net_failure *failure, unsigned int i, int err)
+static int attach_failed(struct mote_net_failure *failure, enum mote_net_set set, unsigned int i,
+			 int err)
 {
 	const struct mote_net_program *p = &mote_net_programs[i];
 	char what[64];
 
-	snprintf(what, sizeof(what), "attaching to %s", p->target);
+	name_hook(what, sizeof(what), set, i);
 	fail(failure, (int)i, what, err);
 	if (meaning(p, err))
 		snprintf(failure->reason, sizeof(failure->reason), "%s: %s", what, meaning(p, err));
@@ -266,7 +296,7 @@ static int attach_hooks(struct mote_net_load *l, const struct mote_probes_networ
 		err = attach_hook(l, cfg, pick, i);
 		if (err) {
 			l->links[i] = NULL;
-			return attach_failed(failure, i, err);
+			return attach_failed(failure, pick->set, i, err);
 		}
 	}
 	return 0;
@@ -368,7 +398,7 @@ static int load_and_attach(struct mote_net_load *l, const struct mote_probes_net
 		return fail(failure, -1, "opening the network programs", err);
 	err = bpf_object__load(l->object);
 	if (err)
-		return fail(failure, program_complained_of(), "bpf()", err);
+		return load_failed(failure, pick->set, err);
 	err = mote_net_maps_open(&l->memory, l->object, cfg->options, (unsigned int)ncpus,
 				 &l->maps);
 	if (err)

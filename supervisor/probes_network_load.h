@@ -29,6 +29,8 @@ struct mote_net_load {
 	struct mote_network_maps maps;
 };
 
+#define MOTE_ENOTSUPP 524 /* the kernel's own, in no header of user space */
+
 struct mote_net_failure {
 	int program; /* enum mote_net_program_id; -1: none of them */
 	int err;

@@ -8,8 +8,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-#define MOTE_ENOTSUPP 524 /* the kernel's own, in no header of user space */
-
 static void note(struct mote_net_search *s, enum mote_net_event event, const char *reason)
 {
 	if (!s->reason[event][0])
@@ -48,10 +46,19 @@ void mote_net_search_begin(struct mote_net_search *s, enum mote_net_set set,
 	}
 }
 
-bool mote_net_search_useful(const struct mote_net_search *s)
+bool mote_net_search_meets(const struct mote_net_search *s, enum mote_net_level level)
 {
-	return s->pick.hook[MOTE_NET_TCP] || s->pick.hook[MOTE_NET_UDP_SEND] ||
-	       s->pick.hook[MOTE_NET_UDP_RECV];
+	unsigned int bytes = 0;
+
+	for (unsigned int i = 0; i < MOTE_NET_EVENTS; i++) {
+		bool counts_bytes = i <= MOTE_NET_UDP_RECV;
+
+		bytes += counts_bytes && s->pick.hook[i];
+		if (s->n[i] && !s->pick.hook[i] &&
+		    (level == MOTE_NET_ALL || (level == MOTE_NET_BYTES && counts_bytes)))
+			return false;
+	}
+	return bytes && !s->dead;
 }
 
 static void next(struct mote_net_search *s, enum mote_net_event event,
@@ -90,10 +97,13 @@ bool mote_net_search_failed(struct mote_net_search *s, const struct mote_feature
 {
 	bool all, moved = false;
 
-	if (failure->program < 0 || failure->program >= MOTE_NET_PROGRAMS)
-		return false;
-	if (leave_out(s, failure))
+	snprintf(s->last, sizeof(s->last), "%s", failure->reason);
+	if (failure->program >= 0 && leave_out(s, failure))
 		return true;
+	if (failure->program < 0 || mote_net_programs[failure->program].way == MOTE_NET_ITERATOR) {
+		s->dead = true;
+		return false;
+	}
 	all = no_trampolines(s, failure);
 	for (unsigned int i = 0; i < MOTE_NET_EVENTS; i++) {
 		while (s->pick.hook[i] &&
@@ -106,24 +116,4 @@ bool mote_net_search_failed(struct mote_net_search *s, const struct mote_feature
 		}
 	}
 	return moved;
-}
-
-unsigned int mote_net_search_score(const struct mote_net_search *s)
-{
-	unsigned int score = 0;
-
-	for (unsigned int i = 0; i < MOTE_NET_EVENTS; i++) {
-		if (s->pick.hook[i])
-			score += i <= MOTE_NET_UDP_RECV ? MOTE_NET_EVENTS : 1;
-	}
-	return mote_net_search_useful(s) ? score : 0;
-}
-
-bool mote_net_search_complete(const struct mote_net_search *s)
-{
-	for (unsigned int i = 0; i < MOTE_NET_EVENTS; i++) {
-		if (s->n[i] && !s->pick.hook[i])
-			return false;
-	}
-	return true;
 }

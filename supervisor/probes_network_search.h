@@ -14,21 +14,25 @@ struct mote_net_search {
 	unsigned int n[MOTE_NET_EVENTS], at[MOTE_NET_EVENTS];
 	char reason[MOTE_NET_EVENTS][160]; /* why not the first of the list; "" */
 	char last[160];                    /* what was said last */
+	bool dead;                         /* no pick of this set can work */
 };
 
 void mote_net_search_begin(struct mote_net_search *search, enum mote_net_set set,
 			   const struct mote_options *options,
 			   const struct mote_features *features);
 
-/* False if there is nothing left that would count bytes. */
-bool mote_net_search_useful(const struct mote_net_search *search);
+/* How much a pick must count to be worth a try. */
+enum mote_net_level {
+	MOTE_NET_ALL,   /* every event that the set knows and the options want */
+	MOTE_NET_BYTES, /* every one of these that counts bytes */
+	MOTE_NET_SOME,  /* bytes of something */
+	MOTE_NET_LEVELS,
+};
+
+bool mote_net_search_meets(const struct mote_net_search *search, enum mote_net_level level);
 
 /* Takes the next hook of each event that used the failed program. False: no other pick helps. */
 bool mote_net_search_failed(struct mote_net_search *search, const struct mote_features *features,
 			    const struct mote_net_failure *failure);
-
-/* How much it counts, 0 for nothing; whether every event that the set knows has a hook. */
-unsigned int mote_net_search_score(const struct mote_net_search *search);
-bool mote_net_search_complete(const struct mote_net_search *search);
 
 #endif

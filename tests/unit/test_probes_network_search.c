@@ -12,7 +12,6 @@
 #include "probes_network_search.h"
 
 #define VERSION(major, minor) ((major) << 8 | (minor))
-#define ENOTSUPP_             524
 
 static struct mote_options options = {
 	.network_tcp = true,
@@ -50,8 +49,8 @@ static void begins_with_the_first(void **state)
 	struct mote_net_search s;
 
 	mote_net_search_begin(&s, MOTE_NET_SET_FENTRY, &options, &features);
-	assert_true(mote_net_search_useful(&s));
-	assert_true(mote_net_search_complete(&s));
+	assert_true(mote_net_search_meets(&s, MOTE_NET_SOME));
+	assert_true(mote_net_search_meets(&s, MOTE_NET_ALL));
 	assert_hook(&s, MOTE_NET_TCP, "fentry/release_sock");
 	assert_hook(&s, MOTE_NET_UDP_SEND, "tp/sock_send_length");
 	assert_hook(&s, MOTE_NET_UDP_RECV, "fentry/skb_consume_udp");
@@ -68,10 +67,10 @@ static void gives_up_all_trampolines_at_once(void **state)
 
 	features.version = VERSION(6, 1);
 	mote_net_search_begin(&s, MOTE_NET_SET_FENTRY, &options, &features);
-	assert_true(failed(&s, MOTE_NET_RELEASE_SOCK, -ENOTSUPP_, "not attached"));
-	assert_false(mote_net_search_useful(&s));
-	assert_false(mote_net_search_complete(&s));
-	assert_int_equal(mote_net_search_score(&s), 0);
+	assert_true(failed(&s, MOTE_NET_RELEASE_SOCK, -MOTE_ENOTSUPP, "not attached"));
+	assert_false(mote_net_search_meets(&s, MOTE_NET_SOME));
+	assert_false(mote_net_search_meets(&s, MOTE_NET_ALL));
+	assert_false(mote_net_search_meets(&s, MOTE_NET_BYTES));
 	assert_string_equal(s.reason[MOTE_NET_TCP], "not attached");
 	assert_string_equal(s.reason[MOTE_NET_UDP_RECV], "not attached");
 	assert_hook(&s, MOTE_NET_STATE, "tp/inet_sock_set_state");
@@ -83,11 +82,11 @@ static void falls_to_tracepoints_where_trampolines_are_refused(void **state)
 
 	mote_net_search_begin(&s, MOTE_NET_SET_FENTRY, &options, &features);
 	assert_true(failed(&s, MOTE_NET_SKB_CONSUME_UDP, -EPERM, "not permitted"));
-	assert_true(mote_net_search_useful(&s));
+	assert_true(mote_net_search_meets(&s, MOTE_NET_SOME));
 	assert_hook(&s, MOTE_NET_TCP, "tp/sock_send_length");
 	assert_hook(&s, MOTE_NET_UDP_RECV, "tp/sock_recv_length");
 	assert_null(s.pick.hook[MOTE_NET_DESTROY]);
-	assert_false(mote_net_search_complete(&s));
+	assert_false(mote_net_search_meets(&s, MOTE_NET_ALL));
 }
 
 /* Of one function only: the others stay where they are. */
@@ -101,7 +100,7 @@ static void moves_one_event_on(void **state)
 	assert_hook(&s, MOTE_NET_UDP_RECV, "kprobe/skb_consume_udp");
 	assert_string_equal(s.reason[MOTE_NET_TCP], "no release_sock");
 	assert_string_equal(s.reason[MOTE_NET_UDP_RECV], "");
-	assert_true(mote_net_search_complete(&s));
+	assert_true(mote_net_search_meets(&s, MOTE_NET_ALL));
 }
 
 /* One program, two events: both leave it. */
@@ -161,8 +160,13 @@ static void does_without_iterators_but_reap(void **state)
 	mote_net_search_begin(&s, MOTE_NET_SET_KPROBE, &options, &features);
 	assert_true(failed(&s, MOTE_NET_ITER_TCP, -EINVAL, "no iter/tcp"));
 	assert_int_equal(s.pick.without, MOTE_NET_BIT(MOTE_NET_ITER_TCP));
-	assert_false(failed(&s, MOTE_NET_REAP_RUN, -EINVAL, "no iter/bpf_map_elem"));
+	assert_true(mote_net_search_meets(&s, MOTE_NET_ALL));
+	assert_false(failed(&s, MOTE_NET_REAP_RUN, -EINVAL, "no iter/task"));
+	assert_false(mote_net_search_meets(&s, MOTE_NET_SOME));
+	mote_net_search_begin(&s, MOTE_NET_SET_KPROBE, &options, &features);
 	assert_false(failed(&s, -1, -ENOMEM, "no memory"));
+	assert_false(mote_net_search_meets(&s, MOTE_NET_SOME));
+	assert_string_equal(s.last, "no memory");
 }
 
 static void knows_what_is_off(void **state)
@@ -174,20 +178,24 @@ static void knows_what_is_off(void **state)
 	mote_net_search_begin(&s, MOTE_NET_SET_KPROBE, &tcp, &features);
 	assert_null(s.pick.hook[MOTE_NET_UDP_SEND]);
 	assert_non_null(strstr(s.reason[MOTE_NET_UDP_SEND], "udp = off"));
-	assert_true(mote_net_search_complete(&s));
-	assert_true(mote_net_search_useful(&s));
+	assert_true(mote_net_search_meets(&s, MOTE_NET_ALL));
+	assert_true(mote_net_search_meets(&s, MOTE_NET_SOME));
 }
 
-static void scores_bytes_above_all_else(void **state)
+static void tells_how_much_counts(void **state)
 {
-	struct mote_net_search all, bytes;
+	struct mote_net_search s;
 
-	mote_net_search_begin(&all, MOTE_NET_SET_KPROBE, &options, &features);
-	bytes = all;
-	bytes.pick.hook[MOTE_NET_STATE] = bytes.pick.hook[MOTE_NET_DESTROY] = NULL;
-	assert_true(mote_net_search_score(&all) > mote_net_search_score(&bytes));
-	all.pick.hook[MOTE_NET_TCP] = NULL;
-	assert_true(mote_net_search_score(&all) < mote_net_search_score(&bytes));
+	mote_net_search_begin(&s, MOTE_NET_SET_KPROBE, &options, &features);
+	assert_true(mote_net_search_meets(&s, MOTE_NET_ALL));
+	s.pick.hook[MOTE_NET_DESTROY] = NULL;
+	assert_false(mote_net_search_meets(&s, MOTE_NET_ALL));
+	assert_true(mote_net_search_meets(&s, MOTE_NET_BYTES));
+	s.pick.hook[MOTE_NET_TCP] = s.pick.hook[MOTE_NET_UDP_SEND] = NULL;
+	assert_false(mote_net_search_meets(&s, MOTE_NET_BYTES));
+	assert_true(mote_net_search_meets(&s, MOTE_NET_SOME));
+	s.pick.hook[MOTE_NET_UDP_RECV] = NULL;
+	assert_false(mote_net_search_meets(&s, MOTE_NET_SOME));
 }
 
 /* Whatever fails, in any order, it comes to an end. */
@@ -199,7 +207,8 @@ static void ends(void **state)
 			unsigned int tries = 0, program = 0, refused = 0;
 
 			mote_net_search_begin(&s, set, &options, &features);
-			while (refused < MOTE_NET_PROGRAMS && mote_net_search_useful(&s)) {
+			while (refused < MOTE_NET_PROGRAMS &&
+			       mote_net_search_meets(&s, MOTE_NET_SOME)) {
 				unsigned int used = 0;
 
 				program = (program + step) % MOTE_NET_PROGRAMS;
@@ -227,7 +236,7 @@ int main(void)
 		cmocka_unit_test_setup(does_without_ipv6, setup),
 		cmocka_unit_test_setup(does_without_iterators_but_reap, setup),
 		cmocka_unit_test_setup(knows_what_is_off, setup),
-		cmocka_unit_test_setup(scores_bytes_above_all_else, setup),
+		cmocka_unit_test_setup(tells_how_much_counts, setup),
 		cmocka_unit_test_setup(ends, setup),
 	};
 
