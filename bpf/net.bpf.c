@@ -242,7 +242,8 @@ int net_udp(struct bpf_iter__udp *ctx)
 {
 	const struct sock *sk = (const void *)ctx->udp_sk;
 
-	if (!ctx->meta->seq_num)
+	/* At the end, without a socket, it is the last one's; -1 where there was none. */
+	if (sk ? !ctx->meta->seq_num : ctx->meta->seq_num == -1ull)
 		udp_walk_begin();
 	if (!sk)
 		return WITH_CPU(udp_sweep());

@@ -195,13 +195,24 @@ static __always_inline u64 net_inode(const struct sock *sk)
 	return BPF_CORE_READ(alloc, vfs_inode.i_ino);
 }
 
+/* What a socket gets when it is accepted, and when somebody asks for it; true: it is new. */
+static __always_inline bool net_load_names(struct mote_socket *s, const struct sock *sk)
+{
+	u64 inode = net_inode(sk), cookie = BPF_CORE_READ(sk, __sk_common.skc_cookie.counter);
+	bool changed = inode != s->inode || cookie != s->cookie;
+
+	s->inode = inode;
+	s->cookie = cookie;
+	return changed;
+}
+
 /* In the owner's own context only. */
 static __always_inline void net_own(struct mote_socket *s, const struct sock *sk,
 				    const struct net_caller *caller)
 {
 	struct task_struct *t = caller->task;
 
-	s->inode = net_inode(sk);
+	net_load_names(s, sk);
 	if (!t)
 		return;
 	s->uid = BPF_CORE_READ(sk, sk_uid.val);
@@ -238,8 +249,7 @@ static __always_inline void net_socket_fill(void *slot, void *arg)
 	s->tgid = 0;
 	s->start = 0;
 	s->cgroup_id = 0;
-	s->inode = net_inode(sk);
-	s->cookie = BPF_CORE_READ(sk, __sk_common.skc_cookie.counter);
+	net_load_names(s, sk);
 	s->write_seq = 0;
 	s->copied_seq = 0;
 	s->srtt_us = 0;

@@ -125,6 +125,8 @@ static __always_inline bool tcp_refresh(struct mote_socket *s, const struct sock
 		s->retransmitted = retransmitted;
 		changed = true;
 	}
+	if (!s->inode || !s->cookie)
+		changed |= net_load_names(s, sk);
 	return changed;
 }
 
@@ -385,6 +387,17 @@ static __always_inline struct mote_socket *tcp_opened(struct mote_slot_cpu *cpu,
 	return net_open(cpu, &fill, slot);
 }
 
+/* The peer's first sequence number is known now. */
+static __always_inline void tcp_connects(struct mote_socket *s, const struct sock *sk)
+{
+	const struct tcp_sock *tp = (const void *)sk;
+
+	if (!(s->flags & MOTE_SOCKET_SYN))
+		return;
+	s->flags &= ~MOTE_SOCKET_SYN;
+	s->copied_seq = BPF_CORE_READ(tp, copied_seq);
+}
+
 /* In the lock, before sk_state is set. */
 static __always_inline void tcp_state(struct mote_slot_cpu *cpu, const struct sock *sk,
 				      int oldstate, int newstate)
@@ -407,8 +420,10 @@ static __always_inline void tcp_state(struct mote_slot_cpu *cpu, const struct so
 	}
 	if (oldstate != TCP_SYN_SENT && oldstate != TCP_LISTEN && oldstate != TCP_CLOSE)
 		tcp_refresh(s, sk);
-	if (newstate == TCP_ESTABLISHED)
+	if (newstate == TCP_ESTABLISHED) {
 		net_load_addresses(s, sk);
+		tcp_connects(s, sk);
+	}
 	/* tcp_send_fin() follows at once */
 	if (!(s->flags & MOTE_SOCKET_FIN_SENT) &&
 	    (newstate == TCP_FIN_WAIT1 || newstate == TCP_LAST_ACK)) {
