@@ -71,13 +71,15 @@ static __always_inline bool net_wants_family(u16 family)
 	return (family == AF_INET && net_families & 1) || (family == AF_INET6 && net_families & 2);
 }
 
+/* A raw socket can have the protocol of TCP or UDP, too. */
 static __always_inline bool net_wants(const struct sock *sk, u16 kernel_protocol)
 {
 	enum mote_protocol protocol = kernel_protocol == IPPROTO_TCP ? MOTE_TCP : MOTE_UDP;
 
 	return net_protocols >> protocol & 1 &&
 	       net_wants_family(BPF_CORE_READ(sk, __sk_common.skc_family)) &&
-	       BPF_CORE_READ(sk, sk_protocol) == kernel_protocol;
+	       BPF_CORE_READ(sk, sk_protocol) == kernel_protocol &&
+	       BPF_CORE_READ(sk, sk_type) != SOCK_RAW;
 }
 
 /* Whose a call is; task NULL and tgid 0: the kernel's own. Threads are their process's. */
@@ -125,8 +127,11 @@ static __always_inline void net_add_check(u32 tgid, enum mote_protocol protocol,
 
 	if (!ctl || !ctl->check_tgid || ctl->check_tgid != tgid)
 		return;
-	__sync_fetch_and_add(&ctl->check_sent[protocol], moved->sent);
-	__sync_fetch_and_add(&ctl->check_received[protocol], moved->received);
+	/* an add of what the compiler knows to be 0 becomes an atomic OR, which 5.10 has not got */
+	if (moved->sent)
+		__sync_fetch_and_add(&ctl->check_sent[protocol], moved->sent);
+	if (moved->received)
+		__sync_fetch_and_add(&ctl->check_received[protocol], moved->received);
 }
 
 struct net_flow_fill {
