@@ -125,8 +125,7 @@ static void fold_socket(void *ctx, uint32_t slot, bool first)
 	socket->retransmitted_seen = retransmitted;
 	reconcile(network, socket);
 	socket_changed(network, socket);
-	if (__atomic_load_n(&socket->closed, __ATOMIC_ACQUIRE) &&
-	    !(socket->flags_own & OWN_CLOSED))
+	if (__atomic_load_n(&socket->closed, __ATOMIC_ACQUIRE) && !(socket->flags_own & OWN_CLOSED))
 		close_socket(network, socket);
 }
 
@@ -222,8 +221,10 @@ static void begin_flow(struct mote_network *network, struct mote_socket *socket,
 	/* A key has one end at most unless one of these holds. */
 	if (closed || homeless || network->processes.reborn)
 		forget_end(network, flow);
-	/* Nothing else will end a flow that is written to after the end of its socket. */
-	if (closed || mote_network_process_ended(network, flow))
+	/* Nothing else will end one that is written to after the end of its socket or process, or
+	 * whose process and socket have no room. */
+	if (closed || mote_network_process_ended(network, flow) ||
+	    (homeless && flow->process == MOTE_NO_PROCESS))
 		mote_slots_end(network->flows, slot);
 }
 

@@ -147,8 +147,8 @@ uint64_t mote_network_socket_id(const struct mote_network *network, uint32_t slo
 /* network_process.c */
 int mote_network_processes_new(struct mote_network *network);
 void mote_network_processes_free(struct mote_network *network);
-/* Links a new flow to its process. The process's totals get what the flow has if there is no room:
- * `process` is UINT32_MAX then. */
+#define MOTE_NO_PROCESS UINT32_MAX
+/* Links a new flow to its process; MOTE_NO_PROCESS: there is no room, the totals get its bytes. */
 void mote_network_process_join(struct mote_network *network, uint32_t slot);
 void mote_network_process_add(struct mote_network *network, const struct mote_flow *flow,
 			      const struct mote_traffic *more);

@@ -12,38 +12,7 @@
 #include "network_impl.h"
 #include "parse.h"
 
-#define NONE UINT32_MAX
-
-int mote_network_processes_new(struct mote_network *network)
-{
-	struct network_processes *all = &network->processes;
-	uint32_t heads = 64;
-
-	all->size = network->options->tables_network_processes;
-	while (heads < all->size)
-		heads *= 2;
-	all->mask = heads - 1;
-	all->at = malloc(all->size * sizeof(*all->at));
-	all->heads = malloc(heads * sizeof(*all->heads));
-	if (!all->at || !all->heads || mote_blocks_new(&all->blocks, all->size) ||
-	    mote_ended_new(&all->ended, network->options->tables_ended_sockets,
-			   sizeof(struct mote_network_ended_process)))
-		return -ENOMEM;
-	memset(all->at, 0, all->size * sizeof(*all->at));
-	memset(all->heads, 0, heads * sizeof(*all->heads));
-	for (uint32_t i = 0; i < all->size; i++)
-		all->at[i].next = i + 1 < all->size ? i + 2 : 0;
-	all->free = 1;
-	return 0;
-}
-
-void mote_network_processes_free(struct mote_network *network)
-{
-	free(network->processes.at);
-	free(network->processes.heads);
-	free(network->processes.blocks.changed);
-	mote_ended_free(&network->processes.ended);
-}
+#define NONE MOTE_NO_PROCESS
 
 static uint32_t *head_of(struct network_processes *all, uint32_t pid)
 {
@@ -97,6 +66,38 @@ static uint32_t make(struct mote_network *network, uint32_t pid, uint64_t start)
 	if (++all->fill > all->peak)
 		all->peak = all->fill;
 	return i;
+}
+
+int mote_network_processes_new(struct mote_network *network)
+{
+	struct network_processes *all = &network->processes;
+	uint32_t heads = 64;
+
+	all->size = network->options->tables_network_processes;
+	while (heads < all->size)
+		heads *= 2;
+	all->mask = heads - 1;
+	all->at = malloc(all->size * sizeof(*all->at));
+	all->heads = malloc(heads * sizeof(*all->heads));
+	if (!all->at || !all->heads || mote_blocks_new(&all->blocks, all->size) ||
+	    mote_ended_new(&all->ended, network->options->tables_ended_sockets,
+			   sizeof(struct mote_network_ended_process)))
+		return -ENOMEM;
+	memset(all->at, 0, all->size * sizeof(*all->at));
+	memset(all->heads, 0, heads * sizeof(*all->heads));
+	for (uint32_t i = 0; i < all->size; i++)
+		all->at[i].next = i + 1 < all->size ? i + 2 : 0;
+	all->free = 1;
+	make(network, 0, 0); /* the kernel always has room */
+	return 0;
+}
+
+void mote_network_processes_free(struct mote_network *network)
+{
+	free(network->processes.at);
+	free(network->processes.heads);
+	free(network->processes.blocks.changed);
+	mote_ended_free(&network->processes.ended);
 }
 
 static void end(struct mote_network *network, uint32_t i)
