@@ -228,7 +228,7 @@ clean:
 help:
 	@echo "make               build moted, mote and libmote into $(BUILD)/"
 	@echo "make run           build, start moted on a private socket, show live rows [FRAMES=n]"
-	@echo "make test          unit and integration tests"
+	@echo "make test          unit and integration tests, and VMs of four kernels"
 	@echo "make stress        the long form of the slots' stress test: 5 million keys, every mutant"
 	@echo "make bench         measure cost, compare with the floor and with other agents"
 	@echo "make fuzz          fuzz every parser [SECONDS=60]"
