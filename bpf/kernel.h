@@ -77,6 +77,8 @@ enum {
 	TCP_NEW_SYN_RECV,
 };
 
+#define SOCK_RAW 3 /* enum sock_type */
+
 /* include/net/sock.h: enum sock_flags, bits of skc_flags; the first two since 2.6 */
 #define SOCK_DEAD (1ul << 0)
 #define SOCK_DONE (1ul << 1)
@@ -306,7 +308,7 @@ struct socket;
 
 struct sock {
 	struct sock_common __sk_common;
-	u16 sk_protocol;
+	u16 sk_type, sk_protocol;
 	u8 sk_kern_sock : 1;
 	struct kuid sk_uid;
 	struct socket *sk_socket;

@@ -200,13 +200,17 @@ static __always_inline u64 net_inode(const struct sock *sk)
 	return BPF_CORE_READ(alloc, vfs_inode.i_ino);
 }
 
-/* What a socket gets when it is accepted, and when somebody asks for it; true: it is new. */
+/*
+ * What a socket gets when it is accepted, and when somebody asks for it; true: it is new. An inode
+ * it has no more when it is closed.
+ */
 static __always_inline bool net_load_names(struct mote_socket *s, const struct sock *sk)
 {
 	u64 inode = net_inode(sk), cookie = BPF_CORE_READ(sk, __sk_common.skc_cookie.counter);
-	bool changed = inode != s->inode || cookie != s->cookie;
+	bool changed = (inode && inode != s->inode) || cookie != s->cookie;
 
-	s->inode = inode;
+	if (inode)
+		s->inode = inode;
 	s->cookie = cookie;
 	return changed;
 }
@@ -254,6 +258,7 @@ static __always_inline void net_socket_fill(void *slot, void *arg)
 	s->tgid = 0;
 	s->start = 0;
 	s->cgroup_id = 0;
+	s->inode = 0;
 	net_load_names(s, sk);
 	s->write_seq = 0;
 	s->copied_seq = 0;
