@@ -14,6 +14,7 @@
 struct check {
 	bool reconcile;     /* moted compares with the kernel's own counters */
 	bool sums_only;     /* tables are too small for rows of each socket */
+	bool strict;        /* all are closed: unseen bytes must be known by now */
 	bool alone;         /* nothing else on this machine has traffic */
 	unsigned int first; /* of the accounts that are looked at */
 	FILE *explain;      /* NULL: do not say what differs */

@@ -27,7 +27,14 @@
 #include "../conserve/check.h"
 #include "../conserve/nursery.h"
 
-enum { CASES_MAX = 200, CASE_SECONDS = 120, SETTLE_MS = 4000, INTERVAL_MS = 10, GUESTS = 4 };
+enum {
+	CASES_MAX = 200,
+	CASE_SECONDS = 120,
+	SETTLE_MS = 4000,
+	GONE_MS = 25000,
+	INTERVAL_MS = 10,
+	GUESTS = 4
+};
 
 struct plan plan = {
 	.events = 100000, .threads = 4, .storm = 2000, .reads = 100001, .blocked = 500
@@ -182,6 +189,33 @@ static bool all_gone(const struct rows *rows, void *ctx)
 	return check_gone(ctx, rows);
 }
 
+/* By their last rows. */
+static bool ended_sockets(void)
+{
+	struct check check = test.check;
+	bool ok;
+
+	check.strict = true;
+	check.first = 0;
+	ok = watch_until(test.watch, accounts_hold, &check, SETTLE_MS);
+	check.explain = stdout;
+	if (!ok)
+		check_accounts(&check, watch_lock(test.watch)), watch_unlock(test.watch);
+	return ok;
+}
+
+/* UDP's ends may be found by a walk every 10 s. */
+static bool none_left(void)
+{
+	struct check check = test.check;
+	bool ok = watch_until(test.watch, all_gone, &check, GONE_MS);
+
+	check.explain = stdout;
+	if (!ok)
+		check_gone(&check, watch_lock(test.watch)), watch_unlock(test.watch);
+	return ok;
+}
+
 static bool final_check(struct watch *watch, struct final *final)
 {
 	struct final loud = *final;
@@ -199,8 +233,8 @@ static void check_the_end(struct final *final, struct watch *lazy)
 {
 	struct watch *fresh;
 
-	line(watch_until(test.watch, all_gone, &test.check, 5 * SETTLE_MS) || test.loss,
-	     "no socket is left", "");
+	line(none_left() || test.loss, "no socket is left", "");
+	line(ended_sockets() || test.loss, "each socket's last row is right", "");
 	line(final_check(test.watch, final) || test.loss,
 	     "totals are the sums of processes, of flows and of sockets", "");
 	fresh = watch_start(test.path, INTERVAL_MS, 0);
