@@ -124,6 +124,14 @@ def encode(build, rows, rounds):
     return json.loads(out.stdout)
 
 
+def drain(build):
+    out = subprocess.run([build + "/bench/drain", "200"], capture_output=True, text=True,
+                         check=False)
+    if out.returncode:
+        raise Failure(out.stderr.strip())
+    return [json.loads(line) for line in out.stdout.splitlines()]
+
+
 def side_by_side(build, quick):
     """
     What does not disturb each other: the counts, and the slow intervals, each with a moted of its

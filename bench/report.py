@@ -78,6 +78,14 @@ def encode_table(data):
                  rows)
 
 
+def drain_table(data):
+    rows = [[number(row["changed"]), f"{row['slots_ns'] / 1000:.1f} us",
+             f"{row['batch_ns'] / 1000:.1f} us", f"{row['batch_ns'] / row['slots_ns']:.0f}"]
+            for row in data["drain"]]
+    return table(["changed of 8,192 keys", "slots", "LOOKUP_AND_DELETE_BATCH", "batch / slots"],
+                 rows)
+
+
 def memory_table(data):
     row = next(row for row in data["cost"] if "memory_kib" in row)
     memory, maps = row["memory_kib"], row["bpf_maps"]
@@ -139,6 +147,9 @@ SECTIONS = (
      "are measured side by side, each with a moted of its own."),
     ("System calls, allocations, faults", count_table,
      "Submissions are io_uring_enter calls, counted by moted itself and by strace from outside."),
+    ("Taking what changed in the kernel's counters", drain_table,
+     "Slots in mapped memory against a hash of as many keys, which loses what is added while it is "
+     "read; the minimum of 200 rounds in turn."),
     ("Memory", memory_table, "Proportional set size by what is mapped."),
     ("MessagePack and JSON", encode_table,
      "The same rows of the process stream, from the same memory: the supervisor's frame encoder "
