@@ -102,6 +102,7 @@ $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(MOTE_CFLAGS) -MMD -MP -c $< -o $@
 $(call obj,$(SUPERVISOR)): | $(BUILD)/gen/mote.skel.h $(NET_SKELETONS)
+bpfobjects: $(BUILD)/gen/mote.bpf.o $(NET_OBJECTS:%=$(BUILD)/gen/%.bpf.o) $(BUILD)/tests/helpers/bpfstat
 
 $(BUILD)/supervisor.a: $(call obj,$(SUPERVISOR))
 	@rm -f $@
@@ -158,7 +159,8 @@ $(BUILD)/tests/slots/filler_fetch.bpf.o: tests/slots/filler.bpf.c
 $(BUILD)/gen/slots_%.skel.h: $(BUILD)/tests/slots/%.bpf.o
 	@mkdir -p $(@D)
 	$(BPFTOOL) gen skeleton $< name slots_$* > $@.tmp && mv $@.tmp $@
-$(BUILD)/tests/slots/setup.o: | $(BUILD)/gen/slots_filler.skel.h $(BUILD)/gen/slots_filler_fetch.skel.h
+STRESS_SKELETONS := $(BUILD)/gen/slots_filler.skel.h $(BUILD)/gen/slots_filler_fetch.skel.h
+$(BUILD)/tests/slots/setup.o: | $(STRESS_SKELETONS)
 $(BUILD)/tests/helpers/slots: $(call obj,$(STRESS)) $(BUILD)/supervisor.a
 	@mkdir -p $(@D)
 	$(CC) $(MOTE_LDFLAGS) -o $@ $^ $(MOTE_LIBS)
@@ -196,12 +198,17 @@ vmtest:
 	@+vmtests/build $(BUILD) $(KERNEL)
 	@vmtests/run $(BUILD) $(KERNEL)
 
+# Natively, or in VMs of the kernels that are asked for.
+bpfstat:
+	@ci/setup build
+	@+vmtests/bpfstat $(BUILD) $(if $(filter file,$(origin KERNEL)),,$(KERNEL))
+
 vmtest-refresh:
 	@vmtests/refresh $(BUILD)
 
 check:
 	@ci/setup build check
-	@$(MAKE) --no-print-directory -s $(BUILD)/gen/mote.skel.h
+	@$(MAKE) --no-print-directory -s $(BUILD)/gen/mote.skel.h $(NET_SKELETONS) $(STRESS_SKELETONS)
 	@ci/check $(BUILD)
 
 docs:
@@ -234,13 +241,14 @@ help:
 	@echo "make fuzz          fuzz every parser [SECONDS=60]"
 	@echo "make check         formatting, clang-tidy, cppcheck, include rules"
 	@echo "make vmtest        boot Debian kernels in QEMU and test there [KERNEL=6.1, a list, test or all]"
+	@echo "make bpfstat       instructions of each BPF program and the verifier's headroom here [KERNEL=, in VMs]"
 	@echo "make vmtest-refresh  pin the newest kernels of each series in vmtests/kernels"
 	@echo "make docs          write the generated pages in docs/ and dist/mote.conf"
 	@echo "make install       [DESTDIR=] [PREFIX=/usr/local]"
 	@echo "make clean"
 	@echo "Variables: BUILD=build CC=gcc CLANG=clang CFLAGS='-O2 -g' SAN= (sanitizer flags) ARCH=arm64 (cross build)"
 
-.PHONY: all unit helpers benches vm test stress run bench fuzz vmtest vmtest-refresh check docs install clean help
+.PHONY: all unit helpers benches vm test stress run bench fuzz vmtest bpfstat vmtest-refresh check docs install clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 -include $(shell find $(BUILD) -path '*/peers' -prune -o -type f -name '*.d' -print 2>/dev/null)
