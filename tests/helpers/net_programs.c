@@ -7,7 +7,8 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/tcp.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -251,6 +252,23 @@ static bool in_index(u64 key)
 	return !bpf_map_lookup_elem(map_fd("net_socket_index"), &key, &value);
 }
 
+/*
+ * Within 5 s: sockets are destroyed after a grace period of RCU, or where no probe tells of it,
+ * missed by a walk.
+ */
+static void check_closed(const struct mote_socket *s, u64 key, const char *what)
+{
+	bool closed = false;
+
+	for (int i = 0; s && !closed && i < 500; i++) {
+		usleep(10000);
+		if (set == TP)
+			walk("net_udp");
+		closed = s->closed && s->closed >= s->opened && !in_index(key);
+	}
+	check(closed, "%s: closed, and out of the index", what);
+}
+
 static void check_moved(const char *what, int fd, pid_t pid, u64 sent, u64 received)
 {
 	struct mote_socket *s = of(fd);
@@ -357,6 +375,16 @@ static void end_of(int fd)
 		die("recv at the end");
 }
 
+/* Tracepoints are attached through it; for this process only. */
+static void see_tracefs(void)
+{
+	if (!access("/sys/kernel/tracing/events", F_OK))
+		return;
+	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("tracefs", "/sys/kernel/tracing", "tracefs", 0, NULL))
+		die("mounting tracefs");
+}
+
 #include "net_programs_cases.h"
 
 int main(int argc, char **argv)
@@ -370,8 +398,7 @@ int main(int argc, char **argv)
 	if (set > FENTRY)
 		return fprintf(stderr, "usage: net_programs tp|kprobe|fentry\n"), 2;
 	setrlimit(RLIMIT_MEMLOCK, &unlimited);
-	if (access("/sys/kernel/tracing/events", F_OK))
-		mount("tracefs", "/sys/kernel/tracing", "tracefs", 0, NULL);
+	see_tracefs();
 	run_cases();
 	printf("1..%u\n", tests);
 	return failures != 0;

@@ -99,6 +99,7 @@ static void tcp_late_look(void)
 
 static void tcp_closes(void)
 {
+	static const char *const names[] = { "client", "server", "listener" };
 	struct mote_socket *s[3];
 	u64 key[3];
 	struct pair p;
@@ -116,10 +117,8 @@ static void tcp_closes(void)
 	for (int i = 0; i < 3; i++)
 		key[i] = s[i]->slot.key;
 	close_pair(&p);
-	usleep(50000);
 	for (int i = 0; i < 3; i++)
-		check(s[i]->closed && s[i]->closed >= s[i]->opened && !in_index(key[i]),
-		      "socket %d is closed, and out of the index", i);
+		check_closed(s[i], key[i], names[i]);
 	check(s[0]->accepted == 3 && s[1]->taken == 3, "the kernel's counts are kept at the end");
 }
 
@@ -140,8 +139,7 @@ static void tcp_not_accepted(void)
 			s = &sockets[i];
 	check(s && !s->tgid, "a connection that nobody accepted has no owner");
 	close(listener);
-	usleep(20000);
-	check(s && s->closed && !in_index(s->slot.key), "and ends with its listener");
+	check_closed(s, s ? s->slot.key : 0, "it ends with its listener");
 	close(client);
 }
 
@@ -164,8 +162,7 @@ static void tcp_refused(void)
 	again = of(fd);
 	check(s && s->closed && again && again != s, "another try is another connection");
 	close(fd);
-	usleep(20000);
-	check(again && again->closed && !in_index(again->slot.key), "and closed");
+	check_closed(again, again ? again->slot.key : 0, "refused");
 }
 
 static void tcp_again(void)
@@ -336,10 +333,7 @@ static void udp_exchange(const char *what, int family, bool mapped)
 	key = s ? s->slot.key : 0;
 	close(client);
 	close(server);
-	usleep(50000); /* destroyed after a grace period */
-	if (set == TP)
-		walk("net_udp");
-	check(s && s->closed && !in_index(key), "%s: closed, and out of the index", what);
+	check_closed(s, key, what);
 }
 
 static struct pair old;
