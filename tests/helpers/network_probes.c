@@ -3,8 +3,8 @@
  * network_probes [SET]: the choice of network hooks on this kernel, tried in every way that options
  * allow: bytes of a TCP and a UDP exchange are seen exactly wherever a hook is announced; what is
  * off loads nothing; a hook that is broken behind its back is found by the self-check; nothing is
- * left when it closes. SET: what `auto` must choose here. Prints TAP. Needs root; runs as well in
- * an initramfs.
+ * left when it closes. SET: what `auto` must choose here, and only what is about the kernel is
+ * tested. Prints TAP. Needs root; runs as well in an initramfs.
  */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -30,10 +30,13 @@
 #include "probes_network.h"
 #include "probes_network_impl.h"
 
-#define CHECK_MS_MAX 20 /* a self-check, natively; under TCG twenty times that */
+/* A self-check takes 20 ms at most on a machine that does little else; in a VM without KVM, and
+   while other tests run, it may take longer. */
+#define CHECK_MS_MAX 20
 
 static unsigned int tap_n, tap_failed;
 static struct mote_features features;
+static double limit_ms = 20.0 * CHECK_MS_MAX;
 
 __attribute__((format(printf, 2, 3))) static bool tap(bool ok, const char *fmt, ...)
 {
@@ -190,14 +193,23 @@ static struct mote_traffic flows_of(const struct fixture *f, enum mote_protocol 
 	return sum;
 }
 
+static struct mote_traffic since(struct mote_traffic now, struct mote_traffic before)
+{
+	now.sent -= before.sent;
+	now.received -= before.received;
+	return now;
+}
+
 /* Each hook that is announced must see just what was moved; one that is not, nothing. */
 static void moves(const struct fixture *f, int family, const char *what)
 {
+	struct mote_traffic tcp0 = flows_of(f, MOTE_TCP), udp0 = flows_of(f, MOTE_UDP), t, u;
 	size_t tcp = exchange(family, SOCK_STREAM, 7, 1001);
 	size_t udp = exchange(family, SOCK_DGRAM, 5, 503);
-	struct mote_traffic t = flows_of(f, MOTE_TCP), u = flows_of(f, MOTE_UDP);
 	const bool *has = f->maps->has;
 
+	t = since(flows_of(f, MOTE_TCP), tcp0);
+	u = since(flows_of(f, MOTE_UDP), udp0);
 	if (!tcp && !udp) {
 		tap(family == AF_INET6, "%s: IPv6 is not to be had here", what);
 		return;
@@ -217,15 +229,67 @@ static void stop(struct fixture *f)
 	mote_probes_network_close(f->network);
 }
 
+/* Sockets that are there before anything is loaded. */
+struct before {
+	int listener, client, udp;
+};
+
+static void open_before(struct before *b)
+{
+	struct sockaddr_in6 at, from;
+
+	b->listener = loopback(AF_INET, SOCK_STREAM, &at);
+	b->udp = loopback(AF_INET, SOCK_DGRAM, &from);
+	b->client = socket(AF_INET, SOCK_STREAM, 0);
+	listen(b->listener, 1);
+	tap(!connect(b->client, (struct sockaddr *)&at, sizeof(at)), "seed: a connection");
+}
+
+/* They are in the table, with their owner. What waits to be accepted has none. */
+static void look_for(const struct fixture *f, struct before *b)
+{
+	unsigned int tcp = 0, udp = 0;
+
+	for (uint32_t i = 0; i < f->maps->nsockets; i++) {
+		const struct mote_socket *s = &f->maps->sockets[i];
+
+		if (!s->slot.key || s->tgid != (uint32_t)getpid())
+			continue;
+		tcp += s->protocol == MOTE_TCP && s->flags & MOTE_SOCKET_SEEDED;
+		udp += s->protocol == MOTE_UDP;
+	}
+	tap(tcp == 2 && udp == 1, "seed: two TCP sockets and a UDP one are ours: %u %u", tcp, udp);
+	close(b->client);
+	close(b->listener);
+	close(b->udp);
+}
+
+static void check_passes(struct fixture *f)
+{
+	struct mote_traffic tcp = flows_of(f, MOTE_TCP);
+	double ms = now_ms();
+
+	mote_probes_network_check(f->network, &f->tiers);
+	ms = now_ms() - ms;
+	tap(!strcmp(choice(f, "network_check"), "passed"), "self-check: %s in %.1f ms: %s",
+	    choice(f, "network_check"), ms, reason(f, "network_check"));
+	tap(ms < limit_ms, "self-check: in %.1f ms, limit %.0f", ms, limit_ms);
+	tap(f->maps->has[MOTE_NET_TCP] && f->maps->has[MOTE_NET_UDP_SEND] &&
+		    f->maps->has[MOTE_NET_UDP_RECV],
+	    "self-check: leaves what works");
+	tap(flows_of(f, MOTE_TCP).sent == tcp.sent, "self-check: has no traffic of ours");
+}
+
 static void test_auto(const char *expected)
 {
+	struct before before;
 	struct fixture f;
 
+	open_before(&before);
 	begin(&f);
 	if (!tap(start(&f), "auto: opens"))
 		return;
 	printf("# auto: %.0f ms\n", f.ms);
-	printf("# %u sockets seeded\n", f.maps ? (unsigned int)f.maps->ctl->seeded : 0);
 	if (expected)
 		tap(!strcmp(choice(&f, "network"), expected), "auto: chose %s: %s",
 		    choice(&f, "network"), reason(&f, "network"));
@@ -234,22 +298,15 @@ static void test_auto(const char *expected)
 			    f.maps->has[MOTE_NET_UDP_RECV] && f.maps->has[MOTE_NET_STATE],
 		    "auto: every event has a hook");
 		tap(f.maps->tcp && f.maps->udp && f.maps->reap, "auto: every iterator is there");
-		tap(f.maps->ctl->live == 1 && f.maps->sockets[0].slot.gen >= 1,
-		    "auto: slots are free, and sockets seeded");
+		tap(f.maps->ctl->live == 1 && f.maps->ctl->seeded >= 3 &&
+			    f.maps->sockets[0].slot.gen >= 1,
+		    "auto: slots are free, and %llu sockets seeded",
+		    (unsigned long long)f.maps->ctl->seeded);
+		look_for(&f, &before);
+		check_passes(&f);
 		moves(&f, AF_INET, "auto, IPv4");
+		moves(&f, AF_INET6, "auto, IPv6");
 	}
-	stop(&f);
-}
-
-/* Twice, as a process's flows are summed up. */
-static void test_ipv6(void)
-{
-	struct fixture f;
-
-	begin(&f);
-	if (!start(&f) || !f.maps)
-		return;
-	moves(&f, AF_INET6, "auto, IPv6");
 	stop(&f);
 }
 
@@ -326,37 +383,6 @@ static void test_off(void)
 	stop(&f);
 }
 
-/* A socket that was there before is in the table, with its owner. */
-static void test_seed(void)
-{
-	struct sockaddr_in6 at, from;
-	int listener = loopback(AF_INET, SOCK_STREAM, &at), udp, client;
-	unsigned int tcp_seen = 0, udp_seen = 0;
-	struct fixture f;
-
-	udp = loopback(AF_INET, SOCK_DGRAM, &from);
-	listen(listener, 1);
-	client = socket(AF_INET, SOCK_STREAM, 0);
-	tap(!connect(client, (struct sockaddr *)&at, sizeof(at)), "seed: a connection");
-	begin(&f);
-	if (!tap(start(&f) && f.maps, "seed: opens"))
-		return;
-	for (uint32_t i = 0; i < f.maps->nsockets; i++) {
-		const struct mote_socket *s = &f.maps->sockets[i];
-
-		if (!s->slot.key || s->tgid != (uint32_t)getpid())
-			continue;
-		tcp_seen += s->protocol == MOTE_TCP && s->flags & MOTE_SOCKET_SEEDED;
-		udp_seen += s->protocol == MOTE_UDP;
-	}
-	tap(tcp_seen == 2, "seed: both ends that have an owner are ours: %u", tcp_seen);
-	tap(udp_seen == 1, "seed: the UDP socket is ours: %u", udp_seen);
-	stop(&f);
-	close(client);
-	close(listener);
-	close(udp);
-}
-
 /* A tiny table may be full; it must be all used, and there all the same. */
 static void test_small(void)
 {
@@ -369,26 +395,9 @@ static void test_small(void)
 	stop(&f);
 }
 
-static void test_self_check(void)
+static void test_self_check_off(void)
 {
 	struct fixture f;
-	double ms;
-
-	begin(&f);
-	if (!start(&f) || !f.maps)
-		return;
-	ms = now_ms();
-	mote_probes_network_check(f.network, &f.tiers);
-	ms = now_ms() - ms;
-	tap(!strcmp(choice(&f, "network_check"), "passed"), "self-check: %s in %.1f ms: %s",
-	    choice(&f, "network_check"), ms, reason(&f, "network_check"));
-	tap(ms < CHECK_MS_MAX * (access("/vm", F_OK) ? 1 : 20), "self-check: in %.1f ms", ms);
-	tap(f.maps->has[MOTE_NET_TCP] && f.maps->has[MOTE_NET_UDP_SEND] &&
-		    f.maps->has[MOTE_NET_UDP_RECV],
-	    "self-check: leaves what works");
-	tap(!flows_of(&f, MOTE_TCP).sent && !flows_of(&f, MOTE_UDP).sent,
-	    "self-check: has no traffic of ours");
-	stop(&f);
 
 	begin(&f);
 	f.options.network_self_check = false;
@@ -510,28 +519,39 @@ static void test_kretprobes(void)
 	close(dir);
 }
 
-int main(int argc, char **argv)
+/* What a kernel's own choice is about; each opening takes seconds in a VM without KVM. */
+static void test_kernel(const char *expected)
 {
-	static struct mote_options options;
-	unsigned int files;
+	test_auto(expected);
+	if (!expected || strcmp(expected, "fentry") != 0)
+		test_forced(MOTE_PROBES_FENTRY, "fentry");
+	if (!expected || strcmp(expected, "kprobe") != 0)
+		test_forced(MOTE_PROBES_KPROBE, "kprobe");
+	test_broken(MOTE_NET_TCP, "TCP");
+	test_kretprobes();
+}
 
-	mote_options_default(&options);
-	mote_features_read(&features, &options, "");
-	files = count_files();
-	test_auto(argc > 1 ? argv[1] : NULL);
-	test_ipv6();
-	test_forced(MOTE_PROBES_FENTRY, "fentry");
-	test_forced(MOTE_PROBES_KPROBE, "kprobe");
+static void test_choices(void)
+{
 	test_none();
 	test_off();
-	test_seed();
 	test_small();
-	test_self_check();
-	test_broken(MOTE_NET_TCP, "TCP");
+	test_self_check_off();
 	test_broken(MOTE_NET_UDP_SEND, "UDP sent");
 	test_broken(MOTE_NET_UDP_RECV, "UDP received");
 	test_no_loopback();
-	test_kretprobes();
+}
+
+int main(int argc, char **argv)
+{
+	static struct mote_options options;
+	unsigned int files = count_files();
+
+	mote_options_default(&options);
+	mote_features_read(&features, &options, "");
+	test_kernel(argc > 1 ? argv[1] : NULL);
+	if (argc < 2)
+		test_choices();
 	tap(count_files() == files, "no descriptor is left: %u before, %u after", files,
 	    count_files());
 	printf("1..%u\n", tap_n);
