@@ -2,16 +2,18 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """A subscriber that stops reading until it lost frames ends with the totals of one that lost none:
 for every counter, the sum over its live rows and the totals of what ended is equal, while processes
-burn CPU, do I/O and die. Both are compared at the same update of each stream."""
+burn CPU, do I/O, open and close connections and die. Both are compared at the same update of each stream."""
 import os
 import random
+import socket
 import subprocess
 import threading
 import time
 
 from lib import DATA, DROPPED, KEY, MORE, Moted, Rows, check, run, work_dir
 
-STREAMS = ("process", "disk", "netdev", "cpu")
+STREAMS = ["process", "disk", "netdev", "cpu"]
+NETWORK = ["socket", "flow", "process_network", "network"]  # where BPF is to be had
 INTERVAL = 50
 
 
@@ -39,6 +41,30 @@ class Churn(threading.Thread):
             time.sleep(0.01)
         for child in living:
             child.wait()
+
+
+class Connections(threading.Thread):
+    """Connections that are opened, used and closed; the last of them stay."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.over, self.made, self.held = False, 0, []
+        self.server = socket.create_server(("127.0.0.1", 0))
+        self.udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.udp.bind(("127.0.0.1", 0))
+
+    def run(self):
+        while not self.over:
+            client = socket.create_connection(self.server.getsockname())
+            self.held += [client, self.server.accept()[0]]
+            client.sendall(b"x" * random.randrange(1, 5000))
+            self.held[-1].recv(100)
+            self.udp.sendto(b"y" * random.randrange(1, 500), self.udp.getsockname())
+            self.udp.recv(1000)
+            self.made += 1
+            while len(self.held) > 40 or len(self.held) > 4 and random.random() < 0.5:
+                self.held.pop(0).close()
+            time.sleep(0.005)
 
 
 class Subscriber:
@@ -119,8 +145,11 @@ def settle(whole, torn):
 
 def main():
     moted = Moted(config={"socket": {"queue": 131072, "frame": 4096}})
-    churn = Churn(work_dir())
+    if not [why for stream, *why in moted.client().hello["absent"] if stream in NETWORK]:
+        STREAMS.extend(NETWORK)
+    churn, connections = Churn(work_dir()), Connections()
     churn.start()
+    connections.start()
     whole = Subscriber(moted)
     whole.client.send("subscribe self interval=500ms")
     torn = Subscriber(moted, rcvbuf=4096)
@@ -136,12 +165,14 @@ def main():
         while time.monotonic() < until:
             torn.read(0.05)
             whole.read(0.05)
-    churn.over = True
+    churn.over = connections.over = True
     churn.join(20)
+    connections.join(20)
     torn.keep = True
     settle(whole, torn)
     print(f"# {churn.born} children; one lost {torn.dropped}, {len(torn.missed)} holes, {torn.keyframes} keyframes")
     check("many children were born and died", churn.born > 200, churn.born)
+    check("and many connections made and closed", connections.made > 200, connections.made)
     check("it was told what it lost", torn.dropped[0] > 20 and torn.dropped[1] > 0, torn.dropped)
     check("it got keyframes after it", torn.keyframes > keyframes, (keyframes, torn.keyframes))
     check("the other lost nothing", whole.dropped == (0, 0) and not whole.missed, (whole.dropped, whole.missed))

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""1,000 ticks with subscribers and processes coming and going: no heap allocation, no page fault, no
+"""1,000 ticks with subscribers, processes and connections coming and going: no heap allocation, no page fault, no
 descriptor more or less than before.
 
 Counted: malloc() and its kin, free() and mmap() of every thread, by a preloaded library; page faults
@@ -11,6 +11,7 @@ import mmap
 import os
 import random
 import select
+import socket
 import struct
 import subprocess
 import threading
@@ -54,23 +55,40 @@ def where(moted, address):
 
 
 class Churn(threading.Thread):
-    """Processes and subscribers that come and go in all ways until told to stop."""
+    """Processes, connections and subscribers that come and go in all ways until told to stop."""
 
     def __init__(self, path):
         super().__init__(daemon=True)
         self.path, self.over, self.done, self.error = path, False, collections.Counter(), None
+        self.server, self.held = socket.create_server(("127.0.0.1", 0)), []
 
     def run(self):
         clients = []
         try:
             while not self.over:
                 self.processes()
+                self.sockets()
                 self.subscribers(clients)
                 time.sleep(0.02)
         except Exception as error:  # pylint: disable=broad-except
             self.error = error
         for client in clients:
             client.close()
+
+    def sockets(self):
+        """A connection that lives for a moment, one that stays a while, and datagrams."""
+        client = socket.create_connection(self.server.getsockname())
+        self.held.append((client, self.server.accept()[0]))
+        client.sendall(b"x" * 1000)
+        self.held[-1][1].recv(4096)
+        with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as udp:
+            udp.bind(("::1", 0))
+            udp.sendto(b"y" * 100, udp.getsockname())
+            udp.recv(4096)
+        for _ in range(random.randrange(3) if len(self.held) < 50 else 10):
+            for sock in self.held.pop(random.randrange(len(self.held))) if self.held else ():
+                sock.close()
+        self.done["sockets"] += 3
 
     def processes(self):
         child = subprocess.Popen(["sh", "-c", "true & exec cat /proc/self/stat"], stdout=subprocess.DEVNULL)
@@ -146,8 +164,8 @@ def main():
     print(f"# {after['mote_ticks_total'] - before['mote_ticks_total']} ticks; {dict(churn.done)}; {calls}; "
           f"faults {faults} -> {faults_after}")
     check(f"{TICKS} ticks went by", after["mote_ticks_total"] - before["mote_ticks_total"] >= TICKS, after)
-    check("processes and subscribers came and went", churn.error is None and churn.done["processes"] > 200 and
-          churn.done["connections"] > 100, (churn.done, churn.error))
+    check("processes, connections and subscribers came and went", churn.error is None and churn.done["processes"] > 200 and
+          churn.done["connections"] > 100 and churn.done["sockets"] > 300, (churn.done, churn.error))
     for kind, n in calls.items():
         check(f"no {kind}", n == 0, (n, first and where(moted, first)))
     check("no page faults", faults_after == faults, (faults, faults_after))

@@ -222,8 +222,8 @@ def minimal():
     why = {s: (f, r) for s, f, r in client.hello["absent"] if f == "*"}
     frames = [f for f in client.frames(1.5) if f.type == DATA]
     names = {f.name for f in frames if f.rows}
-    allowed = {"process", "event", "self", "table"}
-    check("minimal mode has processes, events, self and table only",
+    allowed = {"process", "event", "self", "table", "socket", "flow", "process_network", "network"}
+    check("minimal mode has processes, events, sockets, self and table only",
           {"process", "self", "table"} <= names <= allowed and client.hello["mode"] == "minimal", names)
     missing = {s.name for s in client.streams.values()} - allowed
     check("and says why the others are absent",

@@ -3,10 +3,10 @@
 """One system call a tick: strace of the loop's thread over 60 ticks at 1 s with one subscriber shows
 60 io_uring_enter and nothing else; and the delay from sample to receipt.
 
-Three moteds run side by side to save time. `all` has a subscriber of everything: it makes one more
+Four moteds run side by side to save time. `all` has a subscriber of everything: it makes one more
 call where a process without a command line appears, which then is read; so on a machine where other
 processes are born, it may have as many more calls as there were births. `host` has no such stream
-and must be exact whatever else the machine does. `fast` is not traced, and out of step with the
+and must be exact whatever else the machine does; so must `network`, which has the network streams. `fast` is not traced, and out of step with the
 others; the delay is measured on it."""
 import os
 import re
@@ -110,26 +110,29 @@ def main():
         pass
     host = Traced("host", "subscribe cpu,kernel,memory,vm,load,pressure,disk,netdev,filesystem,self,table interval=1s")
     whole = Traced("all", "subscribe all interval=1s")
+    network = Traced("network", "subscribe socket,flow,process_network,network,self interval=1s")
     engine = host.client.hello["engine"]
     if engine != "uring":
         skip("one system call a tick", f"the engine is {engine}, io_uring is refused")
         return
     fast = Moted()
     client = fast.client("subscribe all interval=650ms")
-    watch((host, whole), client, monotonic() + 5 * S)
+    watch((host, whole, network), client, monotonic() + 5 * S)
     host.trace()
     whole.trace()
+    network.trace()
     start = (monotonic() // S + 3) * S - S // 2
-    delays = watch((host, whole), client, start + TICKS * S + S // 4)
+    delays = watch((host, whole, network), client, start + TICKS * S + S // 4)
     host.judge(start)
     whole.judge(start)
+    network.judge(start)
     # A machine that is busy with other work delays both ends: the quietest third is what mote does.
     third = len(delays) // 3
     medians = [statistics.median(d for _, d in delays[i * third:(i + 1) * third]) for i in range(3)]
     print(f"# delay from sample to receipt: medians of three times {third} ticks:",
           ", ".join(f"{m / MS:.2f} ms" for m in medians))
     check("the median delay from sample to receipt is under 2 ms", third >= 20 and 0 < min(medians) < 2 * MS, medians)
-    for moted in host.moted, whole.moted, fast:
+    for moted in host.moted, whole.moted, network.moted, fast:
         code = moted.stop()
         check("moted ends with 0", code == 0, moted.log())
 
