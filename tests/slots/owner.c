@@ -238,6 +238,7 @@ void *stress_owner(void *stress)
 		printf("# the owner has no memory\n");
 		_exit(2);
 	}
+	prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
 	forbid_bpf();
 	if (s->config->violate)
 		syscall(SYS_bpf, 0, NULL, 0);
