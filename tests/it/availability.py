@@ -5,6 +5,7 @@ what its hello frame names as absent and what its rows lack, compared with the t
 does the same on other kernels."""
 import copy
 import os
+import socket
 import subprocess
 import threading
 import time
@@ -22,19 +23,19 @@ MASK = 'm=${3%/*}/mask; : >"$m"; chmod 600 "$m"; for f in ' + " ".join(MASKED) +
        '; do [ ! -e /proc/$f ] || mount --bind "$m" /proc/$f; done; '
 SECONDS = 1.6  # at least; PATIENCE at most, until all streams have had rows
 PATIENCE = 10
-MINIMAL = {"mode": "minimal", "process": "iterator"}
+MINIMAL = {"mode": "minimal", "process": "iterator", "network": "bpf"}
 
 # name, arguments, configuration, tiers that it must be in
 TIERS = (
-    ("as it is", (), {}, {"process": "iterator", "events": "tracepoint", "mode": "standard"}),
+    ("as it is", (), {}, {"process": "iterator", "events": "tracepoint", "mode": "standard", "network": "bpf"}),
     ("engine = sync", ("--engine", "sync"), {}, {"process": "iterator", "events": "tracepoint"}),
     ("mode = minimal", ("--mode", "minimal"), {}, MINIMAL),
     ("source = proc", (), {"process": {"source": "proc"}}, {"process": "proc", "events": "tracepoint"}),
     ("events = tp_btf", (), {"process": {"events": "tp_btf"}}, {"process": "iterator", "events": "tp_btf"}),
     ("events = connector", (), {"process": {"events": "connector"}}, {"process": "iterator", "events": "connector"}),
     ("events = off", (), {"process": {"events": "off"}}, {"process": "iterator", "events": "none"}),
-    ("probes = none", ("--probes", "none"), {}, {"process": "proc"}),
-    ("an ordinary user", (), {}, {"process": "proc"}),
+    ("probes = none", ("--probes", "none"), {}, {"process": "proc", "network": "none"}),
+    ("an ordinary user", (), {}, {"process": "proc", "network": "none"}),
     ("files masked", (), {}, {"process": "proc"}),
 )
 WITHOUT_BPF = ("probes = none", "an ordinary user", "files masked")
@@ -68,9 +69,15 @@ def no_bpf():
 
 
 def births(done):
-    """Forks, execs and exits until then."""
+    """Forks, execs and exits until then, and connections."""
+    server, held = socket.create_server(("127.0.0.1", 0)), []
     while not done.wait(0.05):
         subprocess.run(["true"], check=True)
+        held.append((socket.create_connection(server.getsockname()), server.accept()[0]))
+        held[-1][0].sendall(b"x")
+        if len(held) > 4:
+            for one in held.pop(0):
+                one.close()
 
 
 def collect(client, counts):
