@@ -81,7 +81,6 @@ static void open_slots(void)
 
 	memory.slots = flows = mapped(sizeof(*flows), SLOTS);
 	memory.marks = marks = mapped(sizeof(*marks), 1);
-	mote_slots_init(&memory);
 	if (mote_slots_new(&memory, &ops, NULL, &slots))
 		bench_die("drain: no memory");
 }

@@ -103,12 +103,6 @@ static void enlist(struct mote_slots *s, struct list *list, uint32_t slot, enum 
 	list_add(s, list, slot);
 }
 
-void mote_slots_init(const struct mote_slots_memory *memory)
-{
-	for (uint32_t i = 0; i < memory->size; i++)
-		((struct mote_slot *)((char *)memory->slots + i * memory->stride))->gen = 1;
-}
-
 int mote_slots_new(const struct mote_slots_memory *memory, const struct mote_slots_ops *ops,
 		   void *ctx, struct mote_slots **out)
 {

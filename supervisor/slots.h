@@ -44,9 +44,10 @@ struct mote_slots_ops {
 
 struct mote_slots;
 
-/* The loader's, before any program runs: generations begin at 1, so that no id is 0. */
-void mote_slots_init(const struct mote_slots_memory *memory);
-/* -EINVAL for a size or offsets that cannot be, -ENOMEM. Slots may be in use by then. */
+/*
+ * -EINVAL for a size or offsets that cannot be, -ENOMEM. Slots may be in use by then; their
+ * generations began at 1, so that no id is 0.
+ */
 int mote_slots_new(const struct mote_slots_memory *memory, const struct mote_slots_ops *ops,
 		   void *ctx, struct mote_slots **out);
 void mote_slots_free(struct mote_slots *slots);

@@ -103,17 +103,16 @@ static inline void process_dies(uint32_t pid)
 static inline void init_tables(struct fixture *f)
 {
 	const uint32_t sizes[] = { f->maps.nsockets, f->maps.nflows };
-	struct mote_slots_memory memory[] = {
-		{ .slots = f->sockets, .stride = sizeof(f->sockets[0]), .size = sizes[0] },
-		{ .slots = f->flows, .stride = sizeof(f->flows[0]), .size = sizes[1] },
-	};
 
 	for (unsigned int t = 0; t < MOTE_SLOT_TABLES; t++) {
 		f->table[t].nfree = sizes[t];
 		for (uint32_t i = 0; i < sizes[t]; i++)
 			f->table[t].free[i] = sizes[t] - 1 - i;
-		mote_slots_init(&memory[t]);
 	}
+	for (uint32_t i = 0; i < sizes[0]; i++)
+		f->sockets[i].slot.gen = 1;
+	for (uint32_t i = 0; i < sizes[1]; i++)
+		f->flows[i].slot.gen = 1;
 }
 
 static inline void touch(const char *dir, const char *name)

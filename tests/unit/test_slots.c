@@ -76,7 +76,8 @@ static int setup(void **state)
 	memset(firsts, 0, sizeof(firsts));
 	memset(gones, 0, sizeof(gones));
 	end_when_folded = false;
-	mote_slots_init(&m);
+	for (int i = 0; i < SIZE; i++)
+		flows[i].slot.gen = 1;
 	return mote_slots_new(&m, &ops, flows, &slots);
 }
 

@@ -195,7 +195,6 @@ static void start(void)
 		.ncpus = WRITERS,
 	};
 
-	mote_slots_init(&m);
 	assert_int_equal(mote_slots_new(&m, &ops, NULL, &slots), 0);
 	for (uint32_t i = 0; i < SIZE; i++)
 		push(i);
