@@ -46,7 +46,7 @@ char _license[] SEC("license") = "Dual BSD/GPL";
 
 ENTRY(net_release_sock, release_sock, struct sock *sk)
 {
-	return net_wants(sk, IPPROTO_TCP) ? WITH_CPU(tcp_released(cpu, sk)) : 0;
+	return WITH_CPU(tcp_released(cpu, sk));
 }
 
 static __always_inline int udp_call(const struct sock *sk, s64 sent, s64 received)
@@ -58,7 +58,7 @@ static __always_inline int udp_call(const struct sock *sk, s64 sent, s64 receive
 		.received_calls = received >= 0,
 	};
 
-	return net_wants(sk, IPPROTO_UDP) ? WITH_CPU(udp_moved(cpu, sk, &moved)) : 0;
+	return WITH_CPU(udp_moved(cpu, sk, &moved));
 }
 
 #define NOT_THIS_WAY (-1)
@@ -144,7 +144,7 @@ static __always_inline int tcp_call(const struct sock *sk, s64 sent, s64 receive
 
 	if (!moved.sent && !moved.received)
 		return 0;
-	return net_wants(sk, IPPROTO_TCP) ? WITH_CPU(tcp_returned(cpu, sk, &moved)) : 0;
+	return WITH_CPU(tcp_returned(cpu, sk, &moved));
 }
 
 SEC("?tp/sock/sock_send_length")
@@ -184,7 +184,20 @@ int net_set_state(struct trace_event_raw_inet_sock_set_state *ctx)
 
 	if (ctx->protocol != IPPROTO_TCP)
 		return 0;
-	return net_wants(sk, IPPROTO_TCP) ? WITH_CPU(tcp_state(cpu, sk, oldstate, newstate)) : 0;
+	return WITH_CPU(tcp_state(cpu, sk, oldstate, newstate));
+}
+
+/* Nothing of it is left but its memory. */
+static __always_inline void destroyed(struct mote_slot_cpu *cpu, const struct sock *sk)
+{
+	u32 slot = 0;
+	struct mote_socket *s = slots_find(SOCKETS, cpu, (u64)sk, &slot);
+
+	if (!s)
+		return;
+	if (s->protocol == MOTE_TCP)
+		tcp_refresh(s, sk);
+	net_close(s, slot);
 }
 
 /* Also of sockets that nobody accepted: no release_sock() sees their end. */
@@ -193,14 +206,12 @@ int net_destroy(struct trace_event_raw_tcp_event_sk *ctx)
 {
 	const struct sock *sk = ctx->skaddr;
 
-	return net_wants(sk, IPPROTO_TCP) ? WITH_CPU(tcp_destroyed(cpu, sk)) : 0;
+	return WITH_CPU(destroyed(cpu, sk));
 }
 
 ENTRY(net_destruct, inet_sock_destruct, struct sock *sk)
 {
-	if (net_wants(sk, IPPROTO_UDP))
-		return WITH_CPU(udp_destroyed(cpu, sk));
-	return net_wants(sk, IPPROTO_TCP) ? WITH_CPU(tcp_destroyed(cpu, sk)) : 0;
+	return WITH_CPU(destroyed(cpu, sk));
 }
 
 static __always_inline void reap_table(u32 table, const struct slots *slots)
@@ -232,7 +243,7 @@ int net_tcp(struct bpf_iter__tcp *ctx)
 	if (!sk)
 		return 0;
 	state = BPF_CORE_READ(sk, __sk_common.skc_state);
-	if (state == TCP_TIME_WAIT || state == TCP_NEW_SYN_RECV || !net_wants(sk, IPPROTO_TCP))
+	if (state == TCP_TIME_WAIT || state == TCP_NEW_SYN_RECV)
 		return 0;
 	return WITH_CPU(tcp_walked(cpu, sk, state));
 }
@@ -247,7 +258,7 @@ int net_udp(struct bpf_iter__udp *ctx)
 		udp_walk_begin();
 	if (!sk)
 		return WITH_CPU(udp_sweep());
-	return net_wants(sk, IPPROTO_UDP) ? WITH_CPU(udp_walked(cpu, sk)) : 0;
+	return WITH_CPU(udp_walked(cpu, sk));
 }
 
 static __always_inline void own_if_known(struct mote_slot_cpu *cpu, const struct sock *sk,

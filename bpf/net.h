@@ -272,11 +272,15 @@ static __always_inline void net_socket_fill(void *slot, void *arg)
 		net_own(s, sk, fill->owner);
 }
 
-/* Claims a slot for a socket that has none; NULL: there is no room. */
+/*
+ * Claims a slot for a socket that has none; NULL: there is no room. `set`: net_socket_fill(), or
+ * what calls it and takes `fill` as the first member of something larger.
+ */
 static __always_inline struct mote_socket *net_open(struct mote_slot_cpu *cpu,
-						    struct net_socket_fill *fill, u32 *slot)
+						    struct net_socket_fill *fill,
+						    void (*set)(void *slot, void *fill), u32 *slot)
 {
-	struct mote_socket *s = slots_get(SOCKETS, cpu, (u64)fill->sk, slot, net_socket_fill, fill);
+	struct mote_socket *s = slots_get(SOCKETS, cpu, (u64)fill->sk, slot, set, fill);
 	struct mote_net_ctl *ctl;
 
 	if (s) {

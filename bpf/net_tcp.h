@@ -24,19 +24,32 @@ struct tcp_numbers {
 };
 
 /* False: they moved meanwhile, as without the lock they can. */
-static __always_inline bool tcp_numbers(struct tcp_numbers *n, const struct sock *sk)
+static __always_inline bool tcp_numbers_sent(struct tcp_numbers *n, const struct sock *sk)
 {
 	const struct tcp_sock *tp = (const void *)sk;
 
 	n->una = BPF_CORE_READ(tp, snd_una);
 	n->acked = BPF_CORE_READ(tp, bytes_acked);
 	n->write = BPF_CORE_READ(tp, write_seq);
+	return n->una == BPF_CORE_READ(tp, snd_una) && n->acked == BPF_CORE_READ(tp, bytes_acked);
+}
+
+static __always_inline bool tcp_numbers_received(struct tcp_numbers *n, const struct sock *sk)
+{
+	const struct tcp_sock *tp = (const void *)sk;
+
 	n->nxt = BPF_CORE_READ(tp, rcv_nxt);
 	n->received = BPF_CORE_READ(tp, bytes_received);
 	n->copied = BPF_CORE_READ(tp, copied_seq);
-	return n->una == BPF_CORE_READ(tp, snd_una) && n->acked == BPF_CORE_READ(tp, bytes_acked) &&
-	       n->nxt == BPF_CORE_READ(tp, rcv_nxt) &&
+	return n->nxt == BPF_CORE_READ(tp, rcv_nxt) &&
 	       n->received == BPF_CORE_READ(tp, bytes_received);
+}
+
+static __always_inline bool tcp_numbers(struct tcp_numbers *n, const struct sock *sk)
+{
+	bool sent = tcp_numbers_sent(n, sk), received = tcp_numbers_received(n, sk);
+
+	return sent && received;
 }
 
 static __always_inline bool tcp_sent_fin(u8 state)
@@ -77,37 +90,54 @@ static __always_inline bool tcp_took_fin(const struct sock *sk, const struct tcp
 }
 
 /*
- * `s->state` CLOSE: tcp_disconnect() may have set the numbers back, and what was accepted cannot
- * grow any more. They never fall: a look without the lock may come between two steps of the kernel.
+ * They never fall: a look without the lock may come between two steps of the kernel. `s->state`
+ * CLOSE: tcp_disconnect() may have set the numbers back, and what was accepted cannot grow.
  */
-static __always_inline bool tcp_set_truth(struct mote_socket *s, const struct tcp_numbers *n)
+static __always_inline bool tcp_set_accepted(struct mote_socket *s, const struct tcp_numbers *n)
 {
-	s64 accepted = tcp_accepted(n, s->flags), taken = tcp_taken(n, s->flags);
-	bool changed = false;
+	s64 accepted = tcp_accepted(n, s->flags);
 
-	if (accepted > (s64)s->accepted && s->state != TCP_CLOSE) {
-		s->accepted = accepted;
-		changed = true;
-	}
-	if (taken > (s64)s->taken && !(s->flags & MOTE_SOCKET_SYN)) {
-		s->taken = taken;
-		changed = true;
-	}
-	s->flags |= MOTE_SOCKET_TRUTH;
-	return changed;
+	if (accepted <= (s64)s->accepted || s->state == TCP_CLOSE)
+		return false;
+	s->accepted = accepted;
+	return true;
+}
+
+static __always_inline bool tcp_set_taken(struct mote_socket *s, const struct sock *sk,
+					  const struct tcp_numbers *n)
+{
+	s64 taken = tcp_taken(n, tcp_took_fin(sk, n) ? MOTE_SOCKET_FIN_TAKEN : 0);
+
+	if (taken <= (s64)s->taken || s->flags & MOTE_SOCKET_SYN)
+		return false;
+	s->taken = taken;
+	return true;
+}
+
+static __always_inline bool tcp_set_truth(struct mote_socket *s, const struct sock *sk,
+					  const struct tcp_numbers *n)
+{
+	bool accepted = tcp_set_accepted(s, n), taken = tcp_set_taken(s, sk, n);
+
+	return accepted || taken;
 }
 
 static __always_inline bool tcp_truth(struct mote_socket *s, const struct sock *sk)
 {
 	struct tcp_numbers n;
 
-	if (s->state == TCP_LISTEN || !tcp_numbers(&n, sk))
-		return false;
-	if (!(s->flags & MOTE_SOCKET_FIN_TAKEN) && tcp_took_fin(sk, &n)) {
-		s->flags |= MOTE_SOCKET_FIN_TAKEN;
-		s->copied_seq++;
-	}
-	return tcp_set_truth(s, &n);
+	return s->state != TCP_LISTEN && tcp_numbers(&n, sk) && tcp_set_truth(s, sk, &n);
+}
+
+/* Of the way that `moved` went. */
+static __always_inline bool tcp_truth_of(struct mote_socket *s, const struct sock *sk,
+					 const struct mote_traffic *moved)
+{
+	struct tcp_numbers n;
+
+	if (moved->sent_calls)
+		return tcp_numbers_sent(&n, sk) && tcp_set_accepted(s, &n);
+	return tcp_numbers_received(&n, sk) && tcp_set_taken(s, sk, &n);
 }
 
 static __always_inline bool tcp_refresh(struct mote_socket *s, const struct sock *sk)
@@ -131,24 +161,15 @@ static __always_inline bool tcp_refresh(struct mote_socket *s, const struct sock
 }
 
 /*
- * The first sight of its numbers. From where the connection began: after our SYN, whose number is
- * snd_una while it is not acked, or one less than what was acked since; of what came, likewise.
- * `current`: from here on.
+ * Where the connection began: after our SYN, whose number is snd_una while it is not acked, or one
+ * less than what was acked since; of what came, likewise.
  */
-static __always_inline void tcp_base(struct mote_socket *s, const struct tcp_numbers *n,
-				     bool current)
+static __always_inline void tcp_base(struct mote_socket *s, const struct tcp_numbers *n)
 {
 	s->write_seq = n->una - (u32)n->acked + !!(s->flags & MOTE_SOCKET_ACTIVE) +
 		       !!(s->flags & MOTE_SOCKET_FIN_SENT);
 	s->copied_seq = n->nxt - (u32)n->received + !!(s->flags & MOTE_SOCKET_FIN_TAKEN);
 	s->flags &= ~MOTE_SOCKET_NEW;
-	if (!current)
-		return;
-	s->write_seq = n->write;
-	s->copied_seq = n->copied;
-	tcp_set_truth(s, n);
-	s->accepted_base = s->accepted;
-	s->taken_base = s->taken;
 }
 
 /* Nobody knows whose these bytes were. */
@@ -175,47 +196,86 @@ static __always_inline void tcp_add_unseen(struct mote_slot_cpu *cpu, const stru
 	tcp_add_other(cpu, tcp_accepted(n, flags), tcp_taken(n, flags));
 }
 
-/* `missed`: net_missed(). */
-static __always_inline u32 tcp_first_flags(const struct sock *sk, const struct tcp_numbers *n,
-					   u8 state, u32 missed)
+/* A socket that is seen first by something else than its opening. */
+struct tcp_late {
+	struct net_socket_fill socket;
+	struct tcp_numbers n;
+};
+
+static __always_inline u32 tcp_late_flags(const struct sock *sk, const struct tcp_numbers *n,
+					  u8 state)
 {
-	if (state == TCP_LISTEN)
-		return missed;
+	u32 flags = MOTE_SOCKET_TRUTH | net_missed();
+
+	/* without a reason for coming late its bytes count from the connection's beginning */
+	if (!(flags & (MOTE_SOCKET_LATE | MOTE_SOCKET_SEEDED)))
+		flags |= MOTE_SOCKET_NEW;
 	if (state == TCP_SYN_SENT)
-		return MOTE_SOCKET_NEW | MOTE_SOCKET_SYN | MOTE_SOCKET_ACTIVE | missed;
+		return flags | MOTE_SOCKET_SYN | MOTE_SOCKET_ACTIVE;
 	if (tcp_connected(sk, n, state))
-		missed |= MOTE_SOCKET_ACTIVE;
+		flags |= MOTE_SOCKET_ACTIVE;
 	if (tcp_took_fin(sk, n))
-		missed |= MOTE_SOCKET_FIN_TAKEN;
+		flags |= MOTE_SOCKET_FIN_TAKEN;
 	if (tcp_sent_fin(state))
-		missed |= MOTE_SOCKET_FIN_SENT;
-	return MOTE_SOCKET_NEW | missed;
+		flags |= MOTE_SOCKET_FIN_SENT;
+	return flags;
+}
+
+/* Before the slot is in the index: the iterator of 5.10 has not got the lock. */
+static __always_inline void tcp_late_fill(void *slot, void *arg)
+{
+	const struct tcp_late *late = arg;
+	struct mote_socket *s = slot;
+
+	net_socket_fill(s, arg);
+	if (late->socket.flags & MOTE_SOCKET_NEW)
+		return;
+	s->write_seq = late->n.write;
+	s->copied_seq = late->n.copied;
+	tcp_set_truth(s, late->socket.sk, &late->n);
+	s->accepted_base = s->accepted;
+	s->taken_base = s->taken;
 }
 
 /*
- * A socket that is open already and has no slot. One that is about to go must not get one: nothing
- * would tell of its end.
+ * Its slot's number; -1: it gets none. One that is about to go must not get one: nothing would tell
+ * of its end. A function of its own, so that the verifier looks at it once and not in each of the
+ * states of who calls it; on 5.10 such a function takes numbers only.
  */
-static __always_inline struct mote_socket *tcp_find_late(struct mote_slot_cpu *cpu,
-							 const struct sock *sk, u8 state, u32 *slot)
+__attribute__((noinline)) int tcp_claim_late(u64 address, u32 state)
 {
-	struct net_socket_fill fill = { .sk = sk, .protocol = MOTE_TCP };
-	u32 missed = net_missed();
+	const struct sock *sk = (const void *)address;
+	struct tcp_late late = { .socket = { .sk = sk, .protocol = MOTE_TCP } };
+	u32 number = bpf_get_smp_processor_id(), slot = 0;
+	struct mote_slot_cpu *cpu = bpf_map_lookup_elem(&net_cpus, &number);
 	struct mote_socket *s;
-	struct tcp_numbers n;
 
-	if (state == TCP_CLOSE || BPF_CORE_READ(sk, __sk_common.skc_flags) & SOCK_DEAD)
-		return NULL;
-	if (!tcp_numbers(&n, sk))
-		return NULL;
-	fill.flags = tcp_first_flags(sk, &n, state, missed);
-	s = net_open(cpu, &fill, slot);
-	if (!s || !missed || state == TCP_LISTEN)
-		return s;
-	if (missed & MOTE_SOCKET_LATE && !net_tcp_by_tp)
-		tcp_add_unseen(cpu, sk, &n, state);
-	tcp_base(s, &n, true);
-	return s;
+	if (!cpu || state == TCP_CLOSE || BPF_CORE_READ(sk, __sk_common.skc_flags) & SOCK_DEAD)
+		return -1;
+	if (state == TCP_LISTEN) {
+		late.socket.flags = net_missed();
+		s = net_open(cpu, &late.socket, net_socket_fill, &slot);
+		return s ? (int)slot : -1;
+	}
+	if (!tcp_numbers(&late.n, sk))
+		return -1;
+	late.socket.flags = tcp_late_flags(sk, &late.n, state);
+	s = net_open(cpu, &late.socket, tcp_late_fill, &slot);
+	if (s && late.socket.flags & MOTE_SOCKET_LATE && !net_tcp_by_tp)
+		tcp_add_unseen(cpu, sk, &late.n, state);
+	return s ? (int)slot : -1;
+}
+
+static __always_inline struct mote_socket *tcp_open_late(const struct sock *sk, u8 state, u32 *slot)
+{
+	u64 address = 0;
+	int claimed;
+
+	/* the number of what the verifier may know as a pointer */
+	bpf_probe_read_kernel(&address, sizeof(address), &sk);
+	claimed = tcp_claim_late(address, state);
+	*slot = claimed;
+	return claimed < 0 ? NULL : bpf_map_lookup_elem(&net_sockets, slot);
 }
 
 /* What a sequence number moved; backwards it goes where it was set anew. */
@@ -240,7 +300,7 @@ static __always_inline void tcp_settle(struct mote_socket *s, u32 slot, const st
 	}
 	if (s->flags & MOTE_SOCKET_NEW) {
 		net_load_addresses(s, sk);
-		tcp_base(s, &n, false);
+		tcp_base(s, &n);
 		slots_mark(SOCKETS, slot);
 	}
 	if (s->flags & MOTE_SOCKET_SYN && state != TCP_SYN_SENT) {
@@ -255,7 +315,7 @@ static __always_inline void tcp_settle(struct mote_socket *s, u32 slot, const st
 		s->flags |= MOTE_SOCKET_FIN_TAKEN;
 		s->copied_seq++;
 	}
-	if (tcp_set_truth(s, &n))
+	if (tcp_set_truth(s, sk, &n))
 		slots_mark(SOCKETS, slot);
 }
 
@@ -301,18 +361,23 @@ static __always_inline void tcp_released_slot(struct mote_slot_cpu *cpu, struct 
 		net_count(cpu, MOTE_SOCKET_ID(slot, s->slot.gen), MOTE_TCP, &caller, &moved);
 }
 
-/* The lock is about to be given back. */
+/*
+ * The lock is about to be given back, of a socket of any kind: what is known is TCP's and wanted,
+ * and the rest is looked at only if it is not.
+ */
 static __always_inline void tcp_released(struct mote_slot_cpu *cpu, const struct sock *sk)
 {
-	u8 state = BPF_CORE_READ(sk, __sk_common.skc_state);
-	struct mote_socket *s;
 	u32 slot = 0;
+	struct mote_socket *s = slots_find(SOCKETS, cpu, (u64)sk, &slot);
+	u8 state;
 
+	if (s ? s->protocol != MOTE_TCP : !net_wants(sk, IPPROTO_TCP))
+		return;
+	state = BPF_CORE_READ(sk, __sk_common.skc_state);
 	if (state == TCP_LISTEN)
 		return;
-	s = slots_find(SOCKETS, cpu, (u64)sk, &slot);
 	if (!s)
-		s = tcp_find_late(cpu, sk, state, &slot);
+		s = tcp_open_late(sk, state, &slot);
 	if (!s)
 		return;
 	tcp_released_slot(cpu, s, slot, sk, state);
@@ -330,20 +395,20 @@ static __always_inline void tcp_released(struct mote_slot_cpu *cpu, const struct
 static __always_inline void tcp_returned(struct mote_slot_cpu *cpu, const struct sock *sk,
 					 const struct mote_traffic *moved)
 {
-	u8 state = BPF_CORE_READ(sk, __sk_common.skc_state);
-	struct net_caller caller;
-	struct mote_socket *s;
-	u32 slot = 0;
 	u64 id = MOTE_NO_SOCKET(MOTE_TCP);
+	struct net_caller caller;
+	u32 slot = 0;
+	struct mote_socket *s = slots_find(SOCKETS, cpu, (u64)sk, &slot);
 
+	if (!s && !net_wants(sk, IPPROTO_TCP))
+		return;
 	net_caller(&caller);
-	s = slots_find(SOCKETS, cpu, (u64)sk, &slot);
 	if (!s)
-		s = tcp_find_late(cpu, sk, state, &slot);
+		s = tcp_open_late(sk, BPF_CORE_READ(sk, __sk_common.skc_state), &slot);
 	if (s) {
 		id = MOTE_SOCKET_ID(slot, s->slot.gen);
 		net_want_owner(s, slot, sk, &caller);
-		if (tcp_truth(s, sk))
+		if (tcp_truth_of(s, sk, moved))
 			slots_mark(SOCKETS, slot);
 	}
 	net_count(cpu, id, MOTE_TCP, &caller, moved);
@@ -372,9 +437,11 @@ static __always_inline struct mote_socket *tcp_opened(struct mote_slot_cpu *cpu,
 						      const struct sock *sk, int oldstate,
 						      int newstate, u32 *slot)
 {
-	struct net_socket_fill fill = { .sk = sk, .protocol = MOTE_TCP, .flags = MOTE_SOCKET_NEW };
+	struct net_socket_fill fill = { .sk = sk, .protocol = MOTE_TCP };
 	struct net_caller caller;
 
+	if (newstate != TCP_LISTEN)
+		fill.flags = MOTE_SOCKET_NEW | MOTE_SOCKET_TRUTH;
 	if (newstate == TCP_SYN_SENT)
 		fill.flags |= MOTE_SOCKET_ACTIVE | MOTE_SOCKET_SYN;
 	else if (oldstate == TCP_SYN_SENT)
@@ -384,7 +451,7 @@ static __always_inline struct mote_socket *tcp_opened(struct mote_slot_cpu *cpu,
 		net_caller(&caller);
 		fill.owner = &caller;
 	}
-	return net_open(cpu, &fill, slot);
+	return net_open(cpu, &fill, net_socket_fill, slot);
 }
 
 /* The peer's first sequence number is known now. */
@@ -410,6 +477,8 @@ static __always_inline void tcp_state(struct mote_slot_cpu *cpu, const struct so
 		net_close(s, slot);
 		s = NULL;
 	}
+	if (!s && !net_wants(sk, IPPROTO_TCP))
+		return;
 	if (!s && (newstate == TCP_SYN_SENT || newstate == TCP_ESTABLISHED ||
 		   newstate == TCP_LISTEN))
 		s = tcp_opened(cpu, sk, oldstate, newstate, &slot);
@@ -437,34 +506,22 @@ static __always_inline void tcp_state(struct mote_slot_cpu *cpu, const struct so
 		slots_mark(SOCKETS, slot);
 }
 
-/* Nothing of it is left but its memory. */
-static __always_inline void tcp_destroyed(struct mote_slot_cpu *cpu, const struct sock *sk)
-{
-	u32 slot = 0;
-	struct mote_socket *s = slots_find(SOCKETS, cpu, (u64)sk, &slot);
-
-	if (!s)
-		return;
-	tcp_refresh(s, sk);
-	net_close(s, slot);
-}
-
 /* From the iterator: with the lock from 5.15 on, before that while it is in its hash table. */
 static __always_inline void tcp_walked(struct mote_slot_cpu *cpu, const struct sock *sk, u8 state)
 {
 	struct mote_net_ctl *ctl = net_control();
-	struct mote_socket *s;
 	u32 slot = 0;
+	struct mote_socket *s = slots_find(SOCKETS, cpu, (u64)sk, &slot);
 
-	s = slots_find(SOCKETS, cpu, (u64)sk, &slot);
 	if (s) {
 		if (tcp_refresh(s, sk))
 			slots_mark(SOCKETS, slot);
 		return;
 	}
-	if (!ctl || ctl->live || BPF_CORE_READ(sk, __sk_common.skc_flags) & SOCK_DEAD)
+	if (!ctl || ctl->live || !net_wants(sk, IPPROTO_TCP) ||
+	    BPF_CORE_READ(sk, __sk_common.skc_flags) & SOCK_DEAD)
 		return;
-	if (tcp_find_late(cpu, sk, state, &slot))
+	if (tcp_open_late(sk, state, &slot))
 		ctl->seeded++;
 	else
 		ctl->seed_lost++;

@@ -28,8 +28,19 @@ static __always_inline void udp_refresh(struct mote_socket *s, u32 slot, const s
 	slots_mark(SOCKETS, slot);
 }
 
-/* `owner` NULL: not known; claims a slot if it has none. */
 static __always_inline struct mote_socket *udp_find(struct mote_slot_cpu *cpu,
+						    const struct sock *sk, u32 *slot)
+{
+	struct mote_socket *s = slots_find(SOCKETS, cpu, (u64)sk, slot);
+
+	if (!s || !udp_is_other(s, sk))
+		return s;
+	net_close(s, *slot);
+	return NULL;
+}
+
+/* `owner` NULL: not known. */
+static __always_inline struct mote_socket *udp_open(struct mote_slot_cpu *cpu,
 						    const struct sock *sk,
 						    const struct net_caller *owner, u32 flags,
 						    u32 *slot)
@@ -37,13 +48,8 @@ static __always_inline struct mote_socket *udp_find(struct mote_slot_cpu *cpu,
 	struct net_socket_fill fill = {
 		.sk = sk, .owner = owner, .protocol = MOTE_UDP, .flags = flags
 	};
-	struct mote_socket *s = slots_find(SOCKETS, cpu, (u64)sk, slot);
 
-	if (s && udp_is_other(s, sk)) {
-		net_close(s, *slot);
-		s = NULL;
-	}
-	return s ? s : net_open(cpu, &fill, slot);
+	return net_open(cpu, &fill, net_socket_fill, slot);
 }
 
 static __always_inline void udp_moved(struct mote_slot_cpu *cpu, const struct sock *sk,
@@ -51,26 +57,20 @@ static __always_inline void udp_moved(struct mote_slot_cpu *cpu, const struct so
 {
 	u64 id = MOTE_NO_SOCKET(MOTE_UDP);
 	struct net_caller caller;
-	struct mote_socket *s;
 	u32 slot = 0;
+	struct mote_socket *s = udp_find(cpu, sk, &slot);
 
+	if (!s && !net_wants(sk, IPPROTO_UDP))
+		return;
 	net_caller(&caller);
-	s = udp_find(cpu, sk, &caller, 0, &slot);
+	if (!s)
+		s = udp_open(cpu, sk, &caller, 0, &slot);
 	if (s) {
 		id = MOTE_SOCKET_ID(slot, s->slot.gen);
 		udp_refresh(s, slot, sk);
 		net_want_owner(s, slot, sk, &caller);
 	}
 	net_count(cpu, id, MOTE_UDP, &caller, moved);
-}
-
-static __always_inline void udp_destroyed(struct mote_slot_cpu *cpu, const struct sock *sk)
-{
-	u32 slot = 0;
-	struct mote_socket *s = slots_find(SOCKETS, cpu, (u64)sk, &slot);
-
-	if (s)
-		net_close(s, slot);
 }
 
 /* The walks of net_udp. */
@@ -89,17 +89,11 @@ static __always_inline void udp_walk_begin(void)
 static __always_inline void udp_walked(struct mote_slot_cpu *cpu, const struct sock *sk)
 {
 	struct mote_net_ctl *ctl = net_control();
-	bool seed = ctl && !ctl->live;
-	struct mote_socket *s;
 	u32 slot = 0;
+	struct mote_socket *s = udp_find(cpu, sk, &slot);
 
-	s = slots_find(SOCKETS, cpu, (u64)sk, &slot);
-	if (s && udp_is_other(s, sk)) {
-		net_close(s, slot);
-		s = NULL;
-	}
-	if (!s && seed) {
-		s = udp_find(cpu, sk, NULL, MOTE_SOCKET_SEEDED, &slot);
+	if (!s && ctl && !ctl->live && net_wants(sk, IPPROTO_UDP)) {
+		s = udp_open(cpu, sk, NULL, MOTE_SOCKET_SEEDED, &slot);
 		if (s)
 			ctl->seeded++;
 		else
