@@ -69,12 +69,10 @@ struct network_process {
 	uint64_t changed; /* as in mote_flow */
 	uint64_t since;   /* sample time at which it was made */
 	struct mote_traffic traffic[MOTE_PROTOCOLS];
-	uint32_t pid;
-	uint32_t state;
+	uint32_t pid : 24, state : 8;
 	uint32_t next;  /* of the same hash, or of the free ones */
 	uint32_t fresh; /* the next fresh one */
 	uint32_t flows; /* the first of its flows */
-	uint32_t pad;
 };
 
 struct network_processes {
