@@ -77,6 +77,18 @@ static void socket_changed(struct mote_network *network, struct mote_socket *soc
 	blocks_changed(&network->socket_blocks, slot, network->now);
 }
 
+/*
+ * The kernel's own counters were read when the state changed or in the last walk, so of an open
+ * socket that moved bytes since they are behind, and say nothing new.
+ */
+static int64_t beyond(const struct mote_socket *socket, uint64_t truth, uint64_t seen,
+		      int64_t known)
+{
+	int64_t more = (int64_t)(truth - seen);
+
+	return more < 0 && !socket->closed ? known : more;
+}
+
 /* What the kernel's own counters have beyond what the hooks saw: its difference goes to the sums.
  */
 static void reconcile(struct mote_network *network, struct mote_socket *socket)
@@ -85,8 +97,10 @@ static void reconcile(struct mote_network *network, struct mote_socket *socket)
 
 	if (!(socket->flags & MOTE_SOCKET_TRUTH) || !network->options->network_reconciliation)
 		return;
-	sent = (int64_t)(socket->accepted - socket->accepted_base - socket->traffic.sent);
-	received = (int64_t)(socket->taken - socket->taken_base - socket->traffic.received);
+	sent = beyond(socket, socket->accepted - socket->accepted_base, socket->traffic.sent,
+		      socket->unattributed_sent);
+	received = beyond(socket, socket->taken - socket->taken_base, socket->traffic.received,
+			  socket->unattributed_received);
 	network->unattributed_sent += sent - socket->unattributed_sent;
 	network->unattributed_received += received - socket->unattributed_received;
 	socket->unattributed_sent = sent;

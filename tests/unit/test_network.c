@@ -272,18 +272,20 @@ static void the_kernels_own_counters_show_what_hooks_missed(void **state)
 	tick(f, true);
 	update_all(f);
 	assert_int_equal(row_of(sockets, id, 0, 0)->value[SOCKET_UNATTRIBUTED_SENT], 10);
-	assert_int_equal(row_of(sockets, id, 0, 0)->value[SOCKET_UNATTRIBUTED_RECEIVED], -2);
+	/* that the kernel's are behind says nothing of an open socket */
+	assert_int_equal(row_of(sockets, id, 0, 0)->value[SOCKET_UNATTRIBUTED_RECEIVED], 0);
 	assert_int_equal(row_of(sockets, id, 0, 0)->value[SOCKET_RETRANSMITTED_BYTES], 53);
 	assert_int_equal(row_of(sockets, id, 0, 0)->value[SOCKET_SRTT], 77);
 	assert_int_equal(network_value(f, "tcp", NETWORK_UNATTRIBUTED_SENT), 10);
-	assert_int_equal(network_value(f, "tcp", NETWORK_UNATTRIBUTED_RECEIVED), -2);
+	assert_int_equal(network_value(f, "tcp", NETWORK_UNATTRIBUTED_RECEIVED), 0);
 	assert_int_equal(network_value(f, "tcp", NETWORK_RETRANSMITTED_BYTES), 3);
 	close_socket(f, slot);
 	for (int i = 0; i < 4; i++)
 		tick(f, true);
 	update_all(f);
-	/* What it was missing stays in the sum. */
+	/* What it was missing stays in the sum, and what was too much is known at the end. */
 	assert_int_equal(network_value(f, "tcp", NETWORK_UNATTRIBUTED_SENT), 10);
+	assert_int_equal(network_value(f, "tcp", NETWORK_UNATTRIBUTED_RECEIVED), -2);
 	assert_int_equal(sockets->totals[SOCKET_RETRANSMITTED_BYTES], 53);
 	fixture_free(f);
 
