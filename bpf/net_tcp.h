@@ -91,13 +91,14 @@ static __always_inline bool tcp_took_fin(const struct sock *sk, const struct tcp
 
 /*
  * They never fall: a look without the lock may come between two steps of the kernel. `s->state`
- * CLOSE: tcp_disconnect() may have set the numbers back, and what was accepted cannot grow.
+ * CLOSE: tcp_disconnect() may have set the numbers back, and what was accepted cannot grow. In
+ * SYN_SENT they may be another connection's still: tcp_defers().
  */
 static __always_inline bool tcp_set_accepted(struct mote_socket *s, const struct tcp_numbers *n)
 {
 	s64 accepted = tcp_accepted(n, s->flags);
 
-	if (accepted <= (s64)s->accepted || s->state == TCP_CLOSE)
+	if (accepted <= (s64)s->accepted || s->state == TCP_CLOSE || s->state == TCP_SYN_SENT)
 		return false;
 	s->accepted = accepted;
 	return true;
@@ -284,6 +285,17 @@ static __always_inline u32 tcp_moved(u32 now, u32 before)
 	return (s32)(now - before) > 0 ? now - before : 0;
 }
 
+/*
+ * TCP_FASTOPEN_CONNECT: connect() leaves the SYN to the first send. Until then write_seq is this
+ * connection's, and the numbers of what was sent are 0 or those of the connection before.
+ */
+static __always_inline bool tcp_defers(const struct sock *sk, const struct tcp_numbers *n)
+{
+	const struct tcp_sock *tp = (const void *)sk;
+
+	return BPF_CORE_READ(tp, snd_nxt) == n->una;
+}
+
 /* All that is not bytes: states other than ESTABLISHED, and the first time. */
 static __always_inline void tcp_settle(struct mote_socket *s, u32 slot, const struct sock *sk,
 				       u8 state, u32 write, u32 copied)
@@ -296,6 +308,11 @@ static __always_inline void tcp_settle(struct mote_socket *s, u32 slot, const st
 		s->write_seq = write;
 		s->copied_seq = copied;
 		s->flags &= ~MOTE_SOCKET_NEW;
+		return;
+	}
+	if (s->flags & MOTE_SOCKET_NEW && state == TCP_SYN_SENT && tcp_defers(sk, &n)) {
+		s->write_seq = write;
+		s->copied_seq = copied;
 		return;
 	}
 	if (s->flags & MOTE_SOCKET_NEW) {
