@@ -79,14 +79,13 @@ static void socket_changed(struct mote_network *network, struct mote_socket *soc
 
 /*
  * The kernel's own counters were read when the state changed or in the last walk, so of an open
- * socket that moved bytes since they are behind, and say nothing new.
+ * socket that moved bytes since they are behind, and say nothing.
  */
-static int64_t beyond(const struct mote_socket *socket, uint64_t truth, uint64_t seen,
-		      int64_t known)
+static int64_t beyond(const struct mote_socket *socket, uint64_t truth, uint64_t seen)
 {
 	int64_t more = (int64_t)(truth - seen);
 
-	return more < 0 && !socket->closed ? known : more;
+	return more < 0 && !socket->closed ? 0 : more;
 }
 
 /* What the kernel's own counters have beyond what the hooks saw: its difference goes to the sums.
@@ -97,10 +96,8 @@ static void reconcile(struct mote_network *network, struct mote_socket *socket)
 
 	if (!(socket->flags & MOTE_SOCKET_TRUTH) || !network->options->network_reconciliation)
 		return;
-	sent = beyond(socket, socket->accepted - socket->accepted_base, socket->traffic.sent,
-		      socket->unattributed_sent);
-	received = beyond(socket, socket->taken - socket->taken_base, socket->traffic.received,
-			  socket->unattributed_received);
+	sent = beyond(socket, socket->accepted - socket->accepted_base, socket->traffic.sent);
+	received = beyond(socket, socket->taken - socket->taken_base, socket->traffic.received);
 	network->unattributed_sent += sent - socket->unattributed_sent;
 	network->unattributed_received += received - socket->unattributed_received;
 	socket->unattributed_sent = sent;
