@@ -14,6 +14,7 @@
 #include "probes_network_impl.h"
 #include "probes_network_object.h"
 #include "probes_network_search.h"
+#include "probes_trampoline.h"
 
 /* The best pick of a set that counts as much as `level`; goes on where it was left. */
 static bool try_set(struct mote_probes_network *network,
@@ -31,12 +32,28 @@ static bool try_set(struct mote_probes_network *network,
 	return false;
 }
 
+/* A trial is cheaper than programs that load, which takes the verifier, and do not attach. */
+static void try_trampoline(struct mote_net_search *search, const struct mote_features *features)
+{
+	const char *function = mote_net_programs[MOTE_NET_RELEASE_SOCK].target;
+	struct mote_net_failure failure = { .program = MOTE_NET_RELEASE_SOCK };
+
+	failure.err = mote_probes_try_trampoline(function);
+	if (!failure.err)
+		return;
+	mote_net_failure_explain(&failure, search->pick.set);
+	mote_net_search_failed(search, features, &failure);
+}
+
 /* The index of the set that is loaded in the end, or -1. */
 static int choose(struct mote_probes_network *network, const struct mote_probes_network_config *cfg,
 		  const struct mote_net_plan *plan, struct mote_net_search *searches)
 {
-	for (unsigned int i = 0; i < plan->nsets; i++)
+	for (unsigned int i = 0; i < plan->nsets; i++) {
 		mote_net_search_begin(&searches[i], plan->set[i], cfg->options, cfg->features);
+		if (plan->set[i] == MOTE_NET_SET_FENTRY)
+			try_trampoline(&searches[i], cfg->features);
+	}
 	for (int level = 0; level < MOTE_NET_LEVELS; level++) {
 		for (unsigned int i = 0; i < plan->nsets; i++) {
 			if (try_set(network, cfg, &searches[i], (enum mote_net_level)level))

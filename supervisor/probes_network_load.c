@@ -269,17 +269,16 @@ static const char *meaning(const struct mote_net_program *p, int err)
 	return NULL;
 }
 
-static int attach_failed(struct mote_net_failure *failure, enum mote_net_set set, unsigned int i,
-			 int err)
+void mote_net_failure_explain(struct mote_net_failure *failure, enum mote_net_set set)
 {
-	const struct mote_net_program *p = &mote_net_programs[i];
+	const struct mote_net_program *p = &mote_net_programs[failure->program];
 	char what[64];
 
-	name_hook(what, sizeof(what), set, i);
-	fail(failure, (int)i, what, err);
-	if (meaning(p, err))
-		snprintf(failure->reason, sizeof(failure->reason), "%s: %s", what, meaning(p, err));
-	return err;
+	name_hook(what, sizeof(what), set, (unsigned int)failure->program);
+	fail(failure, failure->program, what, failure->err);
+	if (meaning(p, failure->err))
+		snprintf(failure->reason, sizeof(failure->reason), "%s: %s", what,
+			 meaning(p, failure->err));
 }
 
 static int attach_hooks(struct mote_net_load *l, const struct mote_probes_network_config *cfg,
@@ -296,7 +295,9 @@ static int attach_hooks(struct mote_net_load *l, const struct mote_probes_networ
 		err = attach_hook(l, cfg, pick, i);
 		if (err) {
 			l->links[i] = NULL;
-			return attach_failed(failure, pick->set, i, err);
+			*failure = (struct mote_net_failure){ .program = (int)i, .err = err };
+			mote_net_failure_explain(failure, pick->set);
+			return err;
 		}
 	}
 	return 0;

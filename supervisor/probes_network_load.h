@@ -37,6 +37,9 @@ struct mote_net_failure {
 	char reason[160];
 };
 
+/* The reason, from program and errno, and from what libbpf said last. */
+void mote_net_failure_explain(struct mote_net_failure *failure, enum mote_net_set set);
+
 /*
  * 0, or a negative errno with `failure`; then nothing is left. Hooks count from here on; sockets
  * that were there before are seeded.
