@@ -66,7 +66,6 @@ struct mote_task {
 	u64 present; /* bit PROCESS_<FIELD> of schema.h: which fields are known; 0 from BPF: all */
 
 	/* User space's own; BPF never writes below. */
-	u64 changed;                  /* sample time at which a value last changed */
 	u64 shown_utime, shown_stime; /* last given out; cputime_adjust keeps them monotonic */
 	u32 text;                     /* handle of argv and exe in the text store, 0: none yet */
 	u32 text_exec_id;             /* exec_id that `text` belongs to */
@@ -74,15 +73,18 @@ struct mote_task {
 	u32 named; /* what `text` has: 1 argv, 2 exe */
 };
 
+/* What is no counter, and that others may change; pid and ppid besides. */
+#define MOTE_GAUGES_AT  __builtin_offsetof(struct mote_task, vsize)
+#define MOTE_GAUGES_END __builtin_offsetof(struct mote_task, present)
+
 enum mote_task_flags {
 	MOTE_TASK_KTHREAD = 1,
 	MOTE_TASK_HAS_MM = 2,
 	MOTE_TASK_HAS_FDS = 4, /* fds was counted; not set where the table has more than 65536 */
 	MOTE_TASK_HAS_RSS = 8, /* rss and shared are known (0 for a task without memory) */
-	/* User space's: thread records of this walk and `threads` differ, one came or went
-	   meanwhile */
+	/* User space's of iter/task: the threads of this walk and `threads` differ, one came or
+	   went meanwhile; and one that ended meanwhile may be in `counts` twice */
 	MOTE_TASK_TORN = 16,
-	/* User space's: a thread that ended meanwhile may be in `counts` twice */
 	MOTE_TASK_TWICE = 32,
 };
 
@@ -97,6 +99,38 @@ struct mote_ctl {
 	u64 idents_begun, idents_done;
 	u32 idents;      /* records written by this walk */
 	u32 idents_more; /* wanted tasks that did not fit in this walk */
+};
+
+/*
+ * The list walk (walk.bpf.c). A process has a pair of records while it lives, one in each half of
+ * the records; a walk writes the one that is not current, and only if something changed.
+ */
+struct mote_ref {
+	u32 pid;
+	u32 pair; /* its number, and MOTE_REF_WRITTEN */
+};
+
+/* How long what others can change may stand as it was: so many walks, and so much time. */
+#define MOTE_WALK_TURN    16
+#define MOTE_WALK_TURN_MS 16000
+
+#define MOTE_REF_WRITTEN 0x80000000u /* since the walk that mote_walk_ctl.taken says */
+
+/* User space's, as far as nothing else is said. */
+struct mote_pair {
+	u32 side; /* half that has the current record of this pair */
+	u32 free; /* a stack of pairs that no process has: mote_walk_ctl.free of these */
+};
+
+struct mote_walk_ctl {
+	u64 begun; /* walks begun, and the number of the last that came to its end */
+	u64 done;
+	u64 taken;            /* user space: the last walk whose records it has made current */
+	u32 free;             /* pairs on the stack: a walk takes from it, user space gives back */
+	u32 full;             /* user space: the next walk is to write every record */
+	u32 tasks;            /* refs of this walk, in the order in which the processes were made */
+	u32 tasks_lost;       /* processes that found no pair, or no room */
+	u32 threads, written; /* threads beside the first; records */
 };
 
 #define MOTE_IDENTS     64 /* records a walk */
@@ -356,8 +390,12 @@ struct mote_net_ctl {
 
 _Static_assert(sizeof(struct mote_thread_counts) == 120, "mote_thread_counts");
 _Static_assert(sizeof(struct mote_thread) == 128, "mote_thread");
-_Static_assert(sizeof(struct mote_task) == 312, "mote_task");
+_Static_assert(MOTE_GAUGES_AT % 8 == 0 && MOTE_GAUGES_END % 8 == 0, "gauges are words");
+_Static_assert(sizeof(struct mote_task) == 304, "mote_task");
 _Static_assert(sizeof(struct mote_ctl) == 64, "mote_ctl");
+_Static_assert(sizeof(struct mote_ref) == 8, "mote_ref");
+_Static_assert(sizeof(struct mote_pair) == 8, "mote_pair");
+_Static_assert(sizeof(struct mote_walk_ctl) == 48, "mote_walk_ctl");
 _Static_assert(sizeof(struct mote_ident) == 280, "mote_ident");
 _Static_assert(sizeof(struct mote_event) == 48, "mote_event");
 _Static_assert(sizeof(struct mote_event_exec) == 56 + MOTE_ARGV_MAX, "mote_event_exec");

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The process table, see process.h. It has no memory of its own for processes: a sample's records
- * are compared with those of the sample before, which are the other half of the source's memory,
- * both sorted by pid. A record's last fields are ours and move along.
+ * The process table, see process.h. Records are the source's memory; what is here are references to
+ * them, sorted by pid, of this sample and of the one before. Comparing these tells births and
+ * deaths; a record that was written is compared with the one before, and nobody looks at one that
+ * was not. A record's last fields are ours and move along.
  *
  * The dead are accounted for once. A process that a sample no longer has adds its last counts to
  * the totals, and so does the exit of one that no sample ever had; either opens an account. What
@@ -20,9 +21,9 @@
 #include "parse.h"
 #include "task.h"
 
-#define NAMED_ARGV       1u /* of mote_task.named */
+#define NAMED_ARGV       1u /* of mote_task.named, and of mote_task_ref.nameless */
 #define NAMED_EXE        2u
-#define KERNEL_PART      offsetof(struct mote_task, changed)
+#define KERNEL_PART      offsetof(struct mote_task, shown_utime)
 #define CLOSED_MEMORY_NS 5000000000ull
 
 struct ended {
@@ -35,8 +36,9 @@ struct mote_process {
 	struct mote_events *events;
 	struct mote_texts *texts;
 	uint64_t absent;
-	unsigned int current; /* half of the newest sample */
+	struct mote_task_ref *refs[2]; /* of the newest sample: `current`, and of the one before */
 	unsigned int n[2];
+	unsigned int current;
 	uint64_t sampled;  /* its time */
 	uint64_t youngest; /* start of the last process that was born before the first sample */
 
@@ -62,16 +64,21 @@ struct mote_process *mote_process_new(const struct mote_options *options, struct
 	process->tasks = tasks;
 	process->events = events;
 	process->start_unit = strcmp(tasks->ops->name, "proc") ? 1 : MOTE_NS_PER_TICK;
+	for (unsigned int i = 0; i < 2; i++)
+		process->refs[i] = malloc(tasks->max * sizeof(*process->refs[i]));
 	process->ended_max = options->tables_ended;
 	process->ended = malloc(process->ended_max * sizeof(*process->ended));
 	process->texts = mote_texts_new((uint32_t)options->tables_text);
 	process->accounts =
 		mote_accounts_new(process->ended_max < 512 ? 64 : process->ended_max / 8);
-	if (!process->ended || !process->texts || !process->accounts) {
+	if (!process->ended || !process->texts || !process->accounts || !process->refs[0] ||
+	    !process->refs[1]) {
 		mote_process_free(process);
 		return NULL;
 	}
 	memset(process->ended, 0, process->ended_max * sizeof(*process->ended));
+	for (unsigned int i = 0; i < 2; i++)
+		memset(process->refs[i], 0, tasks->max * sizeof(*process->refs[i]));
 	return process;
 }
 
@@ -79,6 +86,8 @@ void mote_process_free(struct mote_process *process)
 {
 	if (!process)
 		return;
+	free(process->refs[0]);
+	free(process->refs[1]);
 	free(process->ended);
 	mote_texts_free(process->texts);
 	mote_accounts_free(process->accounts);
@@ -90,18 +99,47 @@ unsigned int mote_process_half(const struct mote_process *process)
 	return !process->current;
 }
 
-static struct mote_task *half_of(const struct mote_process *process, unsigned int half)
+static struct mote_task *task_of(const struct mote_process *process,
+				 const struct mote_task_ref *ref)
 {
-	return process->tasks->half[half];
+	return &process->tasks->half[ref->side][ref->place];
 }
 
-static struct mote_task *find(struct mote_process *process, unsigned int half, uint32_t pid,
-			      uint64_t start)
+/* The first reference of the newest sample whose pid is not below `pid`. */
+static unsigned int lower_bound(const struct mote_process *process, uint64_t pid)
 {
-	struct mote_task *task = mote_task_find(half_of(process, half), process->n[half], pid);
+	const struct mote_task_ref *refs = process->refs[process->current];
+	unsigned int low = 0, n = process->n[process->current];
+
+	while (n) {
+		unsigned int half = n / 2;
+
+		if (refs[low + half].pid < pid) {
+			low += half + 1;
+			n -= half + 1;
+		} else {
+			n = half;
+		}
+	}
+	return low;
+}
+
+static struct mote_task_ref *find_pid(const struct mote_process *process, uint32_t pid)
+{
+	struct mote_task_ref *refs = process->refs[process->current];
+	unsigned int at = lower_bound(process, pid);
+
+	return at < process->n[process->current] && refs[at].pid == pid ? &refs[at] : NULL;
+}
+
+static struct mote_task_ref *find(const struct mote_process *process, uint32_t pid, uint64_t start)
+{
+	struct mote_task_ref *ref = find_pid(process, pid);
 
 	/* As it is shown: /proc has no more than ticks, where BPF events have nanoseconds. */
-	return task && task->start / MOTE_NS_PER_TICK == start / MOTE_NS_PER_TICK ? task : NULL;
+	return ref && task_of(process, ref)->start / MOTE_NS_PER_TICK == start / MOTE_NS_PER_TICK
+		       ? ref
+		       : NULL;
 }
 
 /* The counters of a task in the schema's terms; CPU time as it is shown. */
@@ -182,8 +220,9 @@ static void remember_ended(struct mote_process *process, const struct mote_task 
 	process->ended_total++;
 }
 
-static void end_task(struct mote_process *process, struct mote_task *task, uint64_t now)
+static void end_task(struct mote_process *process, const struct mote_task_ref *ref, uint64_t now)
 {
+	struct mote_task *task = task_of(process, ref);
 	/* Its exit, or a sample that had no room for it, may have opened one. */
 	struct mote_account *account =
 		mote_accounts_find(process->accounts, task->pid, task->start / MOTE_NS_PER_TICK);
@@ -198,52 +237,100 @@ static void end_task(struct mote_process *process, struct mote_task *task, uint6
 }
 
 /* One that a full table left out for a while has an account, and was shown. */
-static void begin_task(struct mote_process *process, struct mote_task *task, uint64_t now)
+static void begin_task(struct mote_process *process, struct mote_task_ref *ref, uint64_t now)
 {
+	struct mote_task *task = task_of(process, ref);
 	const struct mote_account *account =
 		mote_accounts_find(process->accounts, task->pid, task->start / MOTE_NS_PER_TICK);
 
-	task->changed = now;
 	task->shown_utime = account ? account->counters[PROCESS_UTIME - MOTE_COUNTER_FIRST] : 0;
 	task->shown_stime = account ? account->counters[PROCESS_STIME - MOTE_COUNTER_FIRST] : 0;
 	task->text = 0;
 	task->text_exec_id = ~task->exec_id;
+	ref->changed = now;
+	ref->nameless = NAMED_ARGV | NAMED_EXE;
 }
 
-static void go_on(struct mote_task *task, const struct mote_task *before, uint64_t now)
+/* Both records of a process that is there still. */
+static void go_on(const struct mote_process *process, struct mote_task_ref *ref,
+		  const struct mote_task_ref *old, uint64_t now)
 {
+	struct mote_task *task = task_of(process, ref);
+	const struct mote_task *before = task_of(process, old);
+
 	/* Too much would stand until the process has caught up: hours, if that is what a thread
 	 * ran. */
 	if (task->flags & MOTE_TASK_TWICE)
 		task->counts = before->counts;
 	raise_counts(&task->counts, &before->counts);
-	task->changed = before->changed;
 	task->shown_utime = before->shown_utime;
 	task->shown_stime = before->shown_stime;
 	task->text = before->text;
 	task->text_exec_id = before->text_exec_id;
 	task->named = before->named;
-	if (memcmp(task, before, KERNEL_PART) != 0)
-		task->changed = now;
+	ref->changed = memcmp(task, before, KERNEL_PART) != 0 ? now : old->changed;
+	/* An exec takes its name, and it may have got memory only now. */
+	ref->nameless = old->nameless;
+	if (task->exec_id != before->exec_id || task->flags != before->flags)
+		ref->nameless = NAMED_ARGV | NAMED_EXE;
 }
 
-/* Merges the new half with the old, both sorted by pid. */
+static void release(struct mote_process *process, const struct mote_task_ref *ref)
+{
+	if (process->tasks->ops->release)
+		process->tasks->ops->release(process->tasks, ref->place);
+}
+
+/* What a sample has of a pid, and what the one before had. */
+static void compare(struct mote_process *process, struct mote_task_ref *ref,
+		    const struct mote_task_ref *old, uint64_t now)
+{
+	if (!ref->written && ref->place == old->place) {
+		*ref = *old;
+		return;
+	}
+	if (task_of(process, ref)->start == task_of(process, old)->start) {
+		go_on(process, ref, old, now);
+	} else { /* the pid was given again */
+		end_task(process, old, now);
+		begin_task(process, ref, now);
+	}
+	if (ref->place != old->place)
+		release(process, old);
+}
+
+/* Of a source without references: one for each record. */
+static struct mote_task_ref new_ref(const struct mote_process *process, unsigned int half,
+				    unsigned int i)
+{
+	if (process->tasks->refs)
+		return process->tasks->refs[i];
+	return (struct mote_task_ref){
+		.pid = process->tasks->half[half][i].pid, .place = i, .side = half, .written = 1
+	};
+}
+
+/* Merges the new references with the old, both sorted by pid. */
 static void merge(struct mote_process *process, unsigned int half, uint64_t now)
 {
-	struct mote_task *fresh = half_of(process, half), *fresh_end = fresh + process->n[half];
-	struct mote_task *old = half_of(process, !half), *old_end = old + process->n[!half];
+	struct mote_task_ref *old = process->refs[!half], *old_end = old + process->n[!half];
 
-	while (fresh < fresh_end || old < old_end) {
-		if (old == old_end || (fresh < fresh_end && fresh->pid < old->pid)) {
-			begin_task(process, fresh++, now);
-		} else if (fresh == fresh_end || old->pid < fresh->pid) {
-			end_task(process, old++, now);
-		} else if (fresh->start == old->start) {
-			go_on(fresh++, old++, now);
-		} else {
-			end_task(process, old++, now); /* the pid was given again */
-			begin_task(process, fresh++, now);
+	for (unsigned int i = 0; i < process->n[half]; i++) {
+		struct mote_task_ref *ref = &process->refs[half][i];
+
+		*ref = new_ref(process, half, i);
+		for (; old < old_end && old->pid < ref->pid; old++) {
+			end_task(process, old, now);
+			release(process, old);
 		}
+		if (old < old_end && old->pid == ref->pid)
+			compare(process, ref, old++, now);
+		else
+			begin_task(process, ref, now);
+	}
+	for (; old < old_end; old++) {
+		end_task(process, old, now);
+		release(process, old);
 	}
 }
 
@@ -275,13 +362,13 @@ static bool closed_early(const struct mote_process *process)
 
 static void exited(struct mote_process *process, const struct mote_event_exit *event)
 {
-	struct mote_task task = task_of_exit(process, event), *zombie;
+	struct mote_task task = task_of_exit(process, event);
+	struct mote_task_ref *zombie = find(process, task.pid, task.start);
 	struct mote_account *account;
 	bool final = event->event.kind == MOTE_EVENT_FINAL;
 
-	zombie = find(process, process->current, task.pid, task.start);
 	if (zombie) { /* its account is settled when it is gone */
-		raise_to_exit(zombie, event);
+		raise_to_exit(task_of(process, zombie), event);
 		zombie->changed = process->sampled;
 		return;
 	}
@@ -302,13 +389,15 @@ static void exited(struct mote_process *process, const struct mote_event_exit *e
 		mote_accounts_close(process->accounts, account);
 }
 
-static void set_text(struct mote_process *process, struct mote_task *task,
+static void set_text(struct mote_process *process, struct mote_task_ref *ref,
 		     const struct mote_text_entry *entry, uint64_t now)
 {
+	struct mote_task *task = task_of(process, ref);
+
 	task->text = mote_texts_put(process->texts, task->text, entry);
 	task->text_exec_id = task->exec_id;
 	task->named = !task->text ? 0 : entry->has_argv * NAMED_ARGV | entry->has_exe * NAMED_EXE;
-	task->changed = now;
+	ref->changed = now;
 }
 
 /* What is known of this very image; an exec makes it void. */
@@ -344,12 +433,16 @@ static void take_events(struct mote_process *process, uint64_t until, uint64_t n
 	}
 }
 
-static uint64_t youngest_of(const struct mote_task *tasks, unsigned int n)
+static uint64_t youngest_of(const struct mote_process *process)
 {
 	uint64_t youngest = 0;
 
-	for (unsigned int i = 0; i < n; i++)
-		youngest = tasks[i].start > youngest ? tasks[i].start : youngest;
+	for (unsigned int i = 0; i < process->n[process->current]; i++) {
+		const struct mote_task_ref *ref = &process->refs[process->current][i];
+		uint64_t start = task_of(process, ref)->start;
+
+		youngest = start > youngest ? start : youngest;
+	}
 	return youngest;
 }
 
@@ -359,10 +452,10 @@ void mote_process_sampled(struct mote_process *process, unsigned int n, uint64_t
 	unsigned int half = mote_process_half(process);
 
 	process->n[half] = n;
-	if (!process->sampled)
-		process->youngest = youngest_of(half_of(process, half), n);
 	merge(process, half, now);
 	process->current = half;
+	if (!process->sampled)
+		process->youngest = youngest_of(process);
 	process->sampled = now;
 	if (process->events)
 		take_events(process, began, now);
@@ -374,68 +467,85 @@ void mote_process_sampled(struct mote_process *process, unsigned int n, uint64_t
  * named by its own exec event. Where events cannot tell, nothing is taken to be equal: of the child
  * in sh -c 'python3 worker & exec python3 server' from before the first sample, or without events.
  */
-static void inherit(struct mote_process *process, struct mote_task *task)
+static void inherit(struct mote_process *process, struct mote_task_ref *ref)
 {
-	struct mote_task *parent = mote_task_find(half_of(process, process->current),
-						  process->n[process->current], task->ppid);
+	const struct mote_task *task = task_of(process, ref), *parent;
+	struct mote_task_ref *above = find_pid(process, task->ppid);
 	struct mote_text_entry entry;
 
-	if (!process->events || process->events->fd >= 0 || !parent ||
-	    task->start <= process->youngest || parent->start > task->start ||
+	if (!process->events || process->events->fd >= 0 || !above)
+		return;
+	parent = task_of(process, above);
+	if (task->start <= process->youngest || parent->start > task->start ||
 	    parent->exec_id != task->exec_id ||
 	    memcmp(parent->comm, task->comm, sizeof(task->comm)) != 0)
 		return;
 	get_text(process, parent, &entry);
 	if (entry.has_argv || entry.has_exe)
-		set_text(process, task, &entry, process->sampled);
+		set_text(process, ref, &entry, process->sampled);
 }
 
-static bool lacks(const struct mote_process *process, const struct mote_task *task, bool exe)
+/* `what`: NAMED_ARGV or NAMED_EXE. */
+static bool lacks(const struct mote_process *process, const struct mote_task *task,
+		  unsigned int what)
 {
 	if (task->text_exec_id != task->exec_id)
 		return true;
 	if (!task->text)
 		return mote_texts_roomy(process->texts); /* there was no room for it */
-	return !(task->named & (exe ? NAMED_EXE : NAMED_ARGV));
+	return !(task->named & what);
 }
 
-static struct mote_task *wants(struct mote_process *process, uint32_t *from, bool exe)
+/* One without memory, and one that has its name, is not looked at again until it makes an exec. */
+static bool still_lacks(struct mote_process *process, struct mote_task_ref *ref, unsigned int what)
 {
-	struct mote_task *tasks = half_of(process, process->current);
+	struct mote_task *task = task_of(process, ref);
+	bool memory = task->flags & MOTE_TASK_HAS_MM;
+
+	if (memory && lacks(process, task, what)) {
+		if (task->text_exec_id != task->exec_id)
+			inherit(process, ref);
+		if (lacks(process, task, what))
+			return true;
+	}
+	if (!memory || task->named & what)
+		ref->nameless &= ~what;
+	return false;
+}
+
+static struct mote_task *wants(struct mote_process *process, uint32_t *from, unsigned int what)
+{
+	struct mote_task_ref *refs = process->refs[process->current];
 
 	for (uint32_t i = *from; i < process->n[process->current]; i++) {
-		if (!(tasks[i].flags & MOTE_TASK_HAS_MM) || !lacks(process, &tasks[i], exe))
-			continue;
-		if (tasks[i].text_exec_id != tasks[i].exec_id)
-			inherit(process, &tasks[i]);
-		if (!lacks(process, &tasks[i], exe))
+		if (!(refs[i].nameless & what) || !still_lacks(process, &refs[i], what))
 			continue;
 		*from = i + 1;
-		return &tasks[i];
+		return task_of(process, &refs[i]);
 	}
 	return NULL;
 }
 
 struct mote_task *mote_process_wants_argv(struct mote_process *process, uint32_t *from)
 {
-	return wants(process, from, false);
+	return wants(process, from, NAMED_ARGV);
 }
 
 struct mote_task *mote_process_wants_exe(struct mote_process *process, uint32_t *from)
 {
-	return wants(process, from, true);
+	return wants(process, from, NAMED_EXE);
 }
 
 /* The process that a name was found for, if it still has that image, and what is known of it. */
-static struct mote_task *named(struct mote_process *process, uint32_t pid, uint64_t start,
-			       uint32_t exec_id, struct mote_text_entry *entry)
+static struct mote_task_ref *named(struct mote_process *process, uint32_t pid, uint64_t start,
+				   uint32_t exec_id, struct mote_text_entry *entry)
 {
-	struct mote_task *task = find(process, process->current, pid, start);
+	struct mote_task_ref *ref = find(process, pid, start);
 
-	if (!task || task->exec_id != exec_id)
+	if (!ref || task_of(process, ref)->exec_id != exec_id)
 		return NULL;
-	get_text(process, task, entry);
-	return task;
+	get_text(process, task_of(process, ref), entry);
+	return ref;
 }
 
 static uint16_t copy_text(char *to, size_t size, const char *from, uint32_t len)
@@ -450,31 +560,31 @@ void mote_process_give_argv(struct mote_process *process, uint32_t pid, uint64_t
 			    uint32_t exec_id, const char *argv, uint32_t len, uint64_t now)
 {
 	struct mote_text_entry entry;
-	struct mote_task *task = named(process, pid, start, exec_id, &entry);
+	struct mote_task_ref *ref = named(process, pid, start, exec_id, &entry);
 
-	if (!task)
+	if (!ref)
 		return;
 	entry.has_argv = true;
 	entry.argv_len = copy_text(entry.argv, sizeof(entry.argv), argv, len);
-	set_text(process, task, &entry, now);
+	set_text(process, ref, &entry, now);
 }
 
 void mote_process_give_exe(struct mote_process *process, uint32_t pid, uint64_t start,
 			   uint32_t exec_id, const char *exe, uint32_t len, uint64_t now)
 {
 	struct mote_text_entry entry;
-	struct mote_task *task = named(process, pid, start, exec_id, &entry);
+	struct mote_task_ref *ref = named(process, pid, start, exec_id, &entry);
 
-	if (!task)
+	if (!ref)
 		return;
 	entry.has_exe = true;
 	entry.exe_len = copy_text(entry.exe, sizeof(entry.exe), exe, len);
-	set_text(process, task, &entry, now);
+	set_text(process, ref, &entry, now);
 }
 
 bool mote_process_lives(struct mote_process *process, uint32_t pid, uint64_t start)
 {
-	return find(process, process->current, pid, start) != NULL;
+	return find(process, pid, start) != NULL;
 }
 
 int mote_process_next_ended(const struct mote_process *process, uint64_t *cursor, uint32_t *pid,
@@ -593,36 +703,18 @@ static void pack_row(const struct mote_process *process, struct mote_task *task,
 	pack_texts(process, task, present, pk);
 }
 
-/* The first task whose pid is not below `pid`. */
-static unsigned int lower_bound(const struct mote_task *tasks, unsigned int n, uint64_t pid)
-{
-	unsigned int low = 0;
-
-	while (n) {
-		unsigned int half = n / 2;
-
-		if (tasks[low + half].pid < pid) {
-			low += half + 1;
-			n -= half + 1;
-		} else {
-			n = half;
-		}
-	}
-	return low;
-}
-
 /* The cursor is a pid, so that a keyframe can go on after other samples. */
 static bool process_row(void *ctx, uint64_t since, uint64_t *cursor, msgpack_packer *pk)
 {
 	struct mote_process *process = ctx;
-	struct mote_task *tasks = half_of(process, process->current);
-	unsigned int n = process->n[process->current];
+	const struct mote_task_ref *refs = process->refs[process->current];
 
-	for (unsigned int i = lower_bound(tasks, n, *cursor); i < n; i++) {
-		if (tasks[i].changed <= since)
+	for (unsigned int i = lower_bound(process, *cursor); i < process->n[process->current];
+	     i++) {
+		if (refs[i].changed <= since)
 			continue;
-		*cursor = (uint64_t)tasks[i].pid + 1;
-		pack_row(process, &tasks[i], pk);
+		*cursor = (uint64_t)refs[i].pid + 1;
+		pack_row(process, task_of(process, &refs[i]), pk);
 		return true;
 	}
 	return false;

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Where the processes of a sample come from: the task iterator (tasks_iter.c), or /proc files
- * (tasks_proc.c). Both fill an array of struct mote_task, sorted by pid; two halves are filled in
- * turn, so that a sample can be compared with the one before.
+ * Where the processes of a sample come from: the list walk (tasks_walk.c), the task iterator
+ * (tasks_iter.c), or /proc files (tasks_proc.c). The latter two fill an array of struct mote_task,
+ * sorted by pid; two halves are filled in turn, so that a sample can be compared with the one
+ * before. Of the list walk a process has the same place in both halves as long as it lives, a
+ * record is written only if something changed, to the half that is not current for that process,
+ * and references tell what there is.
  */
 #ifndef MOTE_TASKS_H
 #define MOTE_TASKS_H
@@ -16,8 +19,19 @@
 
 struct mote_tasks;
 
+/* A process of a sample. Its record: half[side][place]. */
+struct mote_task_ref {
+	uint32_t pid;
+	uint32_t place : 24;
+	uint32_t side : 1;
+	uint32_t written : 1; /* since the sample before; else there is nothing new in the record */
+	uint32_t nameless : 2; /* of process.c: it may be without argv (1), executable (2) */
+	uint32_t : 4;
+	uint64_t changed; /* of process.c: sample time at which a value last changed */
+};
+
 struct mote_tasks_ops {
-	const char *name; /* "iterator" or "proc" */
+	const char *name; /* "list", "iterator" or "proc" */
 	/*
 	 * Pushes the operations of a sample, tagged MOTE_TAG_FILE with `index`; returns how many.
 	 * They are linked to what comes next (the caller pushes something behind them), but with
@@ -32,6 +46,8 @@ struct mote_tasks_ops {
 	int (*finish)(struct mote_tasks *tasks, unsigned int half);
 	/* A process was born or has made an exec, as an event told; may be NULL. */
 	void (*born)(struct mote_tasks *tasks, uint32_t pid);
+	/* A process has ended, its place can be given to another; NULL without references. */
+	void (*release)(struct mote_tasks *tasks, uint32_t place);
 	void (*fill)(const struct mote_tasks *tasks, struct mote_fill *processes,
 		     struct mote_fill *threads);
 	void (*close)(struct mote_tasks *tasks);
@@ -40,6 +56,8 @@ struct mote_tasks_ops {
 struct mote_tasks {
 	const struct mote_tasks_ops *ops;
 	struct mote_task *half[2];
+	/* Of the sample, sorted by pid, until the next is pushed; NULL: each record, in order. */
+	const struct mote_task_ref *refs;
 	unsigned int max; /* processes a half can hold */
 	uint64_t absent;  /* bits PROCESS_<FIELD> that this source never gives */
 	/*

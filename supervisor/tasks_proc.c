@@ -38,7 +38,7 @@
 	(HAS(RCHAR) | HAS(WCHAR) | HAS(SYSCR) | HAS(SYSCW) | HAS(READ_BYTES) | HAS(WRITE_BYTES) | \
 	 HAS(CANCELLED_WRITE_BYTES))
 
-#define KERNEL_PART offsetof(struct mote_task, changed)
+#define KERNEL_PART offsetof(struct mote_task, shown_utime)
 
 struct tasks_proc {
 	struct mote_tasks base;

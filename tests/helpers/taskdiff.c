@@ -474,7 +474,7 @@ static void check_bounds(struct mote_probes_config cfg)
 	tap(it->ctl->threads == 4 && it->ctl->threads_lost > 8,
 	    "a table of 4 threads: %u in it, %u counted as lost", it->ctl->threads,
 	    it->ctl->threads_lost);
-	tap(it->half[0][15].pid && it->half[0][15].changed == 0x5a5a5a5a5a5a5a5aull &&
+	tap(it->half[0][15].pid && it->half[0][15].shown_utime == 0x5a5a5a5a5a5a5a5aull &&
 		    !it->half[1][0].pid,
 	    "BPF writes neither to user space's members nor to the other half");
 	mote_probes_close(probes);

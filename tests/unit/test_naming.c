@@ -68,7 +68,7 @@ static struct mote_task *add_task(struct fixture *f, uint32_t pid)
 {
 	struct mote_task *task = &f->halves[mote_process_half(f->process)][f->n++];
 
-	memset(task, 0, offsetof(struct mote_task, changed));
+	memset(task, 0, offsetof(struct mote_task, shown_utime));
 	task->pid = pid;
 	task->start = 100000000ull * pid;
 	task->exec_id = 1;

@@ -79,7 +79,7 @@ static struct mote_task *add_task(struct fixture *f, uint32_t pid, uint64_t star
 	struct mote_task *task = &f->halves[mote_process_half(f->process)][f->n++];
 
 	/* As BPF leaves it: its own part is written, ours is what was there two samples ago. */
-	memset(task, 0, offsetof(struct mote_task, changed));
+	memset(task, 0, offsetof(struct mote_task, shown_utime));
 	task->pid = pid;
 	task->start = start;
 	task->counts = counts(n);
