@@ -66,7 +66,7 @@ BPF_CFLAGS := -O2 -g -target bpf -mcpu=v2 -D__TARGET_ARCH_$(ARCH) -Wall -Wextra 
 SUPERVISOR := $(filter-out supervisor/main.c,$(wildcard supervisor/*.c))
 LIBMOTE    := $(wildcard clients/libmote*.c)
 CLIENT     := $(filter-out $(LIBMOTE),$(wildcard clients/*.c))
-BPF        := $(filter-out bpf/net.bpf.c,$(wildcard bpf/*.bpf.c))
+BPF        := $(filter-out bpf/net.bpf.c bpf/walk.bpf.c,$(wildcard bpf/*.bpf.c))
 UNIT       := $(wildcard tests/unit/test_*.c)
 HELPERS    := $(wildcard tests/helpers/*.c)
 STRESS     := $(filter-out %.bpf.c,$(wildcard tests/slots/*.c))
@@ -97,11 +97,17 @@ $(BUILD)/gen/net_%.bpf.o: bpf/net.bpf.c
 $(BUILD)/gen/net_%.skel.h: $(BUILD)/gen/net_%.bpf.o
 	$(BPFTOOL) gen skeleton $< name net_$*_bpf > $@.tmp && mv $@.tmp $@
 
+# The list walk is an object of its own: see bpf/walk.h. Its atomics need v3 (5.12).
+$(BUILD)/bpf/walk.bpf.o: BPF_CFLAGS += -mcpu=v3
+$(BUILD)/gen/walk.skel.h: $(BUILD)/bpf/walk.bpf.o
+	@mkdir -p $(@D)
+	$(BPFTOOL) gen skeleton $< name mote_walk_bpf > $@.tmp && mv $@.tmp $@
+
 ## C
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(MOTE_CFLAGS) -MMD -MP -c $< -o $@
-$(call obj,$(SUPERVISOR)): | $(BUILD)/gen/mote.skel.h $(NET_SKELETONS)
+$(call obj,$(SUPERVISOR)): | $(BUILD)/gen/mote.skel.h $(BUILD)/gen/walk.skel.h $(NET_SKELETONS)
 bpfobjects: $(BUILD)/gen/mote.bpf.o $(NET_OBJECTS:%=$(BUILD)/gen/%.bpf.o) $(BUILD)/tests/helpers/bpfstat
 
 $(BUILD)/supervisor.a: $(call obj,$(SUPERVISOR))
@@ -208,7 +214,7 @@ vmtest-refresh:
 
 check:
 	@ci/setup build check
-	@$(MAKE) --no-print-directory -s $(BUILD)/gen/mote.skel.h $(NET_SKELETONS) $(STRESS_SKELETONS)
+	@$(MAKE) --no-print-directory -s $(BUILD)/gen/mote.skel.h $(BUILD)/gen/walk.skel.h $(NET_SKELETONS) $(STRESS_SKELETONS)
 	@ci/check $(BUILD)
 
 docs:

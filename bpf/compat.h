@@ -95,6 +95,12 @@ static __always_inline bool compat_rss(const struct mm_struct *mm, bool probe_re
 	return true;
 }
 
+/* 6.17: kernels for one CPU have it, too. Delete at 6.17. */
+static __always_inline int compat_on_cpu(const struct task_struct *t)
+{
+	return bpf_core_field_exists(t->on_cpu) ? t->on_cpu : 0;
+}
+
 /*
  * The state's letter: __task_state_index() of include/linux/sched.h. The bits of TASK_RTLOCK_WAIT
  * (5.16) and TASK_FROZEN (6.1) are not in use before, and both show as D.

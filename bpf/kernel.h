@@ -252,10 +252,12 @@ struct css_set {
 struct task_struct {
 	int exit_state, exit_code;
 	unsigned int flags;
+	int on_cpu, on_rq;
 	int prio, static_prio;
 	int pid, tgid;
 	struct sched_entity se;
 	struct sched_info sched_info;
+	struct list_head tasks;
 	struct mm_struct *mm;
 	struct task_struct *real_parent, *group_leader;
 	struct list_head thread_node;

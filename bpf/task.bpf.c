@@ -5,17 +5,12 @@
  * space owns the memory between walks and chooses the half of task_recs to fill. What does not fit
  * is counted. Tasks come in ascending order of their pid, threads among them.
  */
-#include "kernel.h"
-#include "compat.h"
-#include "abi.h"
+#include "record.h"
 
 char _license[] SEC("license") = "Dual BSD/GPL";
 
 const volatile u32 task_max;   /* entries of a half of task_recs */
 const volatile u32 thread_max; /* entries of thread_recs */
-const volatile u64 page_size = 4096;
-const volatile u64 task_present;       /* what mote_task.present shall be: 0 for all */
-const volatile bool probe_read = true; /* false: lockdown refuses bpf_probe_read_kernel() */
 
 struct mote_ctl task_ctl;
 struct mote_ident_want ident_want;
@@ -37,52 +32,6 @@ struct {
 	__type(value, struct mote_thread);
 } thread_recs SEC(".maps");
 
-static __always_inline void copy_comm(char *to, const char *from)
-{
-	((u64 *)to)[0] = ((const u64 *)from)[0];
-	((u64 *)to)[1] = ((const u64 *)from)[1];
-}
-
-static __always_inline void own_counts(struct mote_thread_counts *c, const struct task_struct *t)
-{
-	c->utime = t->utime;
-	c->stime = t->stime;
-	c->run_time = t->se.sum_exec_runtime;
-	c->run_delay = t->sched_info.run_delay;
-	c->minflt = t->min_flt;
-	c->majflt = t->maj_flt;
-	c->nvcsw = t->nvcsw;
-	c->nivcsw = t->nivcsw;
-	c->rchar = t->ioac.rchar;
-	c->wchar = t->ioac.wchar;
-	c->syscr = t->ioac.syscr;
-	c->syscw = t->ioac.syscw;
-	c->read_bytes = t->ioac.read_bytes;
-	c->write_bytes = t->ioac.write_bytes;
-	c->cancelled_write_bytes = t->ioac.cancelled_write_bytes;
-}
-
-/* The leader's counts and those of the threads that are gone. */
-static __always_inline void leader_counts(struct mote_thread_counts *c, const struct task_struct *t,
-					  const struct signal_struct *s)
-{
-	c->utime = t->utime + s->utime;
-	c->stime = t->stime + s->stime;
-	c->run_time = t->se.sum_exec_runtime + s->sum_sched_runtime;
-	c->run_delay = t->sched_info.run_delay;
-	c->minflt = t->min_flt + s->min_flt;
-	c->majflt = t->maj_flt + s->maj_flt;
-	c->nvcsw = t->nvcsw + s->nvcsw;
-	c->nivcsw = t->nivcsw + s->nivcsw;
-	c->rchar = t->ioac.rchar + s->ioac.rchar;
-	c->wchar = t->ioac.wchar + s->ioac.wchar;
-	c->syscr = t->ioac.syscr + s->ioac.syscr;
-	c->syscw = t->ioac.syscw + s->ioac.syscw;
-	c->read_bytes = t->ioac.read_bytes + s->ioac.read_bytes;
-	c->write_bytes = t->ioac.write_bytes + s->ioac.write_bytes;
-	c->cancelled_write_bytes = t->ioac.cancelled_write_bytes + s->ioac.cancelled_write_bytes;
-}
-
 static __always_inline int thread_record(const struct task_struct *t)
 {
 	u32 at = task_ctl.threads;
@@ -97,125 +46,6 @@ static __always_inline int thread_record(const struct task_struct *t)
 	own_counts(&r->counts, t);
 	task_ctl.threads = at + 1;
 	return 0;
-}
-
-static __always_inline u64 positive(s64 v)
-{
-	return v > 0 ? v : 0;
-}
-
-/* get_mm_rss(); a kernel thread may borrow a process's memory, which /proc does not show. */
-static __always_inline u32 memory(struct mote_task *r, const struct mm_struct *mm)
-{
-	s64 pages[NR_MM_COUNTERS] = {};
-	u64 shared;
-
-	if (!mm) {
-		r->vsize = r->rss = r->shared = 0;
-		return MOTE_TASK_HAS_RSS;
-	}
-	r->vsize = mm->total_vm * page_size;
-	if (!compat_rss(mm, probe_read, pages)) {
-		r->rss = r->shared = 0;
-		return MOTE_TASK_HAS_MM;
-	}
-	shared = positive(pages[MM_FILEPAGES]) + positive(pages[MM_SHMEMPAGES]);
-	r->rss = (shared + positive(pages[MM_ANONPAGES])) * page_size;
-	r->shared = shared * page_size;
-	return MOTE_TASK_HAS_MM | MOTE_TASK_HAS_RSS;
-}
-
-static __always_inline u32 popcount(u64 w)
-{
-	w -= (w >> 1) & 0x5555555555555555ull;
-	w = (w & 0x3333333333333333ull) + ((w >> 2) & 0x3333333333333333ull);
-	w = (w + (w >> 4)) & 0x0f0f0f0f0f0f0f0full;
-	return (w * 0x0101010101010101ull) >> 56;
-}
-
-#define FDS_MAX 65536
-#define CHUNK   4
-
-/* Bits of a table that has outgrown the one inside files_struct; its size is a multiple of 64. */
-static __always_inline u32 count_big_table(const unsigned long *bits, u32 words)
-{
-	u64 w[CHUNK];
-	u32 n = 0;
-
-	for (u32 i = 0; i < FDS_MAX / 64; i += CHUNK) {
-		if (i >= words)
-			break;
-		/* Beyond a table of 128 lie its other bitmaps, in the same piece of memory. */
-		if (bpf_probe_read_kernel(w, sizeof(w), bits + i))
-			break;
-		n += popcount(w[0]);
-		n += i + 1 < words ? popcount(w[1]) : 0;
-		n += i + 2 < words ? popcount(w[2]) : 0;
-		n += i + 3 < words ? popcount(w[3]) : 0;
-	}
-	return n;
-}
-
-static __always_inline u32 descriptors(struct mote_task *r, const struct files_struct *files)
-{
-	const struct fdtable *fdt;
-	u32 max;
-
-	r->fds = 0;
-	if (!files)
-		return MOTE_TASK_HAS_FDS;
-	fdt = files->fdt;
-	max = fdt->max_fds;
-	if (max <= 64) {
-		r->fds = popcount(files->open_fds_init[0]);
-		return MOTE_TASK_HAS_FDS;
-	}
-	if (!probe_read || max > FDS_MAX)
-		return 0;
-	r->fds = count_big_table(fdt->open_fds, max / 64);
-	return MOTE_TASK_HAS_FDS;
-}
-
-/* new_encode_dev(tty_devnum(tty)), as do_task_stat() shows it */
-static __always_inline u32 tty_number(const struct tty_struct *tty)
-{
-	u32 minor;
-
-	if (!tty)
-		return 0;
-	minor = tty->driver->minor_start + tty->index;
-	return (minor & 0xff) | tty->driver->major << 8 | (minor & ~0xffu) << 12;
-}
-
-static __always_inline void process_record(struct mote_task *r, const struct task_struct *t)
-{
-	const struct signal_struct *s = t->signal;
-	const struct cred *cred = t->real_cred;
-	u32 flags = t->flags & PF_KTHREAD ? MOTE_TASK_KTHREAD : 0;
-
-	r->pid = t->pid;
-	r->ppid = t->real_parent->tgid;
-	r->start = t->start_boottime;
-	leader_counts(&r->counts, t, s);
-	r->cutime = s->cutime;
-	r->cstime = s->cstime;
-	r->prev_utime = s->prev_cputime.utime;
-	r->prev_stime = s->prev_cputime.stime;
-	r->cgroup_id = t->cgroups->dfl_cgrp->kn->id;
-	r->uid = cred->uid.val;
-	r->gid = cred->gid.val;
-	r->session = s->pids[PIDTYPE_SID]->numbers[0].nr;
-	r->tty = tty_number(s->tty);
-	r->nice = t->static_prio - DEFAULT_PRIO;
-	r->priority = t->prio - MAX_RT_PRIO;
-	r->oom_score_adj = s->oom_score_adj;
-	r->threads = s->nr_threads;
-	r->exec_id = t->self_exec_id;
-	r->state = compat_state_letter(compat_task_state(t), t->exit_state);
-	copy_comm(r->comm, t->comm);
-	r->present = task_present;
-	flags |= memory(r, flags & MOTE_TASK_KTHREAD ? NULL : t->mm);
-	r->flags = flags | descriptors(r, t->files);
 }
 
 SEC("?iter/task")
@@ -245,8 +75,10 @@ int tasks(struct bpf_iter__task *ctx)
 	task_ctl.tasks = at + 1;
 	at += task_ctl.half & 1 ? task_max : 0;
 	r = bpf_map_lookup_elem(&task_recs, &at);
-	if (r)
-		process_record(r, t);
+	if (!r)
+		return 0;
+	counter_record(r, t);
+	gauge_record(r, t);
 	return 0;
 }
 

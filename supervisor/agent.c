@@ -31,6 +31,7 @@
 #include "probes.h"
 #include "probes_network.h"
 #include "tasks_iter.h"
+#include "tasks_walk.h"
 #include "thread.h"
 #include "tier.h"
 
@@ -167,6 +168,7 @@ int mote_agent_probes(struct mote_agent *agent)
 	bool none = options->mote_probes == MOTE_PROBES_NONE;
 	const struct mote_probes_config config = {
 		.iterator = !none && options->process_source != MOTE_SOURCE_PROC,
+		.list = options->process_source != MOTE_SOURCE_ITERATOR,
 		.events = none ? MOTE_EVENTS_OFF : options->process_events,
 		.processes = options->tables_processes,
 		.threads = options->tables_threads,
@@ -225,7 +227,9 @@ static int open_tasks(struct mote_agent *agent)
 	bool direct = mote_engine_direct(agent->engine);
 	int err = -ENOENT;
 
-	if (iterator)
+	if (iterator && iterator->walk_ctl)
+		err = mote_tasks_walk_open(iterator, direct, &agent->tasks);
+	else if (iterator)
 		err = mote_tasks_iter_open(iterator, direct, &agent->tasks);
 	if (err && agent->options->process_source == MOTE_SOURCE_ITERATOR) {
 		mote_log(MOTE_LOG_ERROR,

@@ -24,10 +24,12 @@
 #include "probes_attach.h"
 #include "probes_log.h"
 #include "probes_mount.h"
+#include "probes_walk.h"
 
-#define HOOKS       3
-#define LINKS_MAX   (HOOKS + 1)
-#define INIT_PID_NS 0xEFFFFFFCu /* include/linux/proc_ns.h: PROC_PID_INIT_INO */
+#define HOOKS          3
+#define LINKS_MAX      (HOOKS + 1)
+#define LIST_TASKS_MAX 32768
+#define INIT_PID_NS    0xEFFFFFFCu /* include/linux/proc_ns.h: PROC_PID_INIT_INO */
 
 /* One instance of the skeleton and what it holds. */
 struct piece {
@@ -40,6 +42,7 @@ struct piece {
 
 struct mote_probes {
 	struct piece tasks, events;
+	struct mote_probes_walk *walk;
 	struct mote_probes_iterator iterator;
 	struct mote_probes_lifecycle lifecycle;
 	bool has_iterator, has_lifecycle;
@@ -122,7 +125,13 @@ static int keep_link(struct piece *p, struct bpf_link *link)
 	return 0;
 }
 
-static int tasks_load(struct piece *p, const struct mote_probes_config *cfg, bool probe_read)
+/* A way to get at processes; with `list`, this object has the executables only. */
+struct task_way {
+	bool list, probe_read;
+};
+
+static int tasks_load(struct piece *p, const struct mote_probes_config *cfg,
+		      const struct task_way *way)
 {
 	int err = piece_open(p, cfg);
 
@@ -131,13 +140,15 @@ static int tasks_load(struct piece *p, const struct mote_probes_config *cfg, boo
 	p->bpf->rodata->task_max = cfg->processes;
 	p->bpf->rodata->thread_max = cfg->threads;
 	p->bpf->rodata->page_size = sysconf(_SC_PAGESIZE);
-	p->bpf->rodata->probe_read = probe_read;
+	p->bpf->rodata->probe_read = way->probe_read;
 	bpf_map__set_max_entries(p->bpf->maps.task_recs, 2 * cfg->processes);
 	bpf_map__set_max_entries(p->bpf->maps.thread_recs, cfg->threads);
 	bpf_map__set_autocreate(p->bpf->maps.events, false);
 	bpf_map__set_autocreate(p->bpf->maps.exec_scratch, false);
-	bpf_program__set_autoload(p->bpf->progs.tasks, true);
-	bpf_program__set_autoload(p->bpf->progs.idents, probe_read);
+	bpf_map__set_autocreate(p->bpf->maps.task_recs, !way->list);
+	bpf_map__set_autocreate(p->bpf->maps.thread_recs, !way->list);
+	bpf_program__set_autoload(p->bpf->progs.tasks, !way->list);
+	bpf_program__set_autoload(p->bpf->progs.idents, way->probe_read);
 	return mote_bpf__load(p->bpf);
 }
 
@@ -165,22 +176,66 @@ static int tasks_map(struct piece *p, const struct mote_probes_config *cfg)
 {
 	size_t tasks = mote_probes_whole_pages(2ul * cfg->processes * sizeof(struct mote_task));
 	size_t threads = mote_probes_whole_pages((size_t)cfg->threads * sizeof(struct mote_thread));
-	int err = piece_map(p, 0, bpf_map__fd(p->bpf->maps.task_recs), PROT_READ | PROT_WRITE, 0,
-			    tasks);
+	int err;
 
+	if (!bpf_map__autocreate(p->bpf->maps.task_recs))
+		return bss_map(p);
+	err = piece_map(p, 0, bpf_map__fd(p->bpf->maps.task_recs), PROT_READ | PROT_WRITE, 0,
+			tasks);
 	if (!err)
 		err = piece_map(p, 1, bpf_map__fd(p->bpf->maps.thread_recs), PROT_READ | PROT_WRITE,
 				0, threads);
 	return err ? err : bss_map(p);
 }
 
+/* The walk of the list beside it, under the same roof. */
+static int walk_try(struct mote_probes *probes, int dirfd, const struct mote_probes_config *cfg,
+		    bool probe_read, struct verdict *v)
+{
+	const char *what;
+	int err = mote_probes_walk_open(cfg, probe_read, &probes->walk, &what);
+
+	if (err)
+		return fail(v, what, err);
+	err = mote_probes_pin(mote_probes_walk_link(probes->walk), dirfd, "walk", cfg->uid,
+			      cfg->gid);
+	return err ? fail(v, "pinning the walk of the task list", err) : 0;
+}
+
+static void tasks_give(struct mote_probes *probes, int dirfd, const struct mote_probes_config *cfg,
+		       const struct task_way *way)
+{
+	struct piece *p = &probes->tasks;
+
+	probes->iterator = (struct mote_probes_iterator){
+		.dirfd = dirfd,
+		.tasks = way->list ? "walk" : "tasks",
+		.idents = way->probe_read ? "idents" : NULL,
+		.ctl = in_bss(p, &p->bpf->bss->task_ctl),
+		.want = in_bss(p, &p->bpf->bss->ident_want),
+		.ident = in_bss(p, p->bpf->bss->ident_recs),
+		.processes = cfg->processes,
+		.probe_read = way->probe_read,
+	};
+	piece_settle(p);
+	if (way->list) {
+		mote_probes_walk_give(probes->walk, &probes->iterator);
+		mote_probes_walk_settle(probes->walk);
+		return;
+	}
+	probes->iterator.half[0] = p->map[0];
+	probes->iterator.half[1] = probes->iterator.half[0] + cfg->processes;
+	probes->iterator.threads = p->map[1];
+	probes->iterator.nthreads = cfg->threads;
+}
+
 static int tasks_try(struct mote_probes *probes, const struct mote_probes_config *cfg,
-		     bool probe_read, struct verdict *v)
+		     const struct task_way *way, struct verdict *v)
 {
 	struct piece *p = &probes->tasks;
 	int dirfd = -1, err;
 
-	err = tasks_load(p, cfg, probe_read);
+	err = tasks_load(p, cfg, way);
 	if (err) {
 		fail(v, "bpf()", err);
 		goto out;
@@ -198,25 +253,19 @@ static int tasks_try(struct mote_probes *probes, const struct mote_probes_config
 		fail(v, "mapping the task records", err);
 		goto out;
 	}
-	probes->iterator = (struct mote_probes_iterator){
-		.dirfd = dirfd,
-		.tasks = "tasks",
-		.idents = probe_read ? "idents" : NULL,
-		.ctl = in_bss(p, &p->bpf->bss->task_ctl),
-		.half = { p->map[0], (struct mote_task *)p->map[0] + cfg->processes },
-		.threads = p->map[1],
-		.want = in_bss(p, &p->bpf->bss->ident_want),
-		.ident = in_bss(p, p->bpf->bss->ident_recs),
-		.processes = cfg->processes,
-		.nthreads = cfg->threads,
-		.probe_read = probe_read,
-	};
-	piece_settle(p);
+	if (way->list)
+		err = walk_try(probes, dirfd, cfg, way->probe_read, v);
+	if (err)
+		goto out;
+	tasks_give(probes, dirfd, cfg, way);
+	probes->has_iterator = true;
 	return 0;
 out:
 	if (dirfd >= 0)
 		close(dirfd);
 	piece_close(p);
+	mote_probes_walk_close(probes->walk);
+	probes->walk = NULL;
 	return err;
 }
 
@@ -228,28 +277,75 @@ static bool in_other_pid_ns(void)
 	return !stat("/proc/self/ns/pid", &st) && st.st_ino != INIT_PID_NS;
 }
 
-static void tasks_open(struct mote_probes *probes, const struct mote_probes_config *cfg,
-		       struct mote_tiers *tiers)
+/*
+ * The walk of the list is one run of a program, in which nothing else gets at its CPU on kernels
+ * that do not preempt: with very many tasks at start the iterator is better, which gives way.
+ */
+static bool too_many_tasks(void)
 {
-	struct verdict first = { 0 }, second = { 0 };
+	FILE *file = fopen("/proc/loadavg", "r");
+	unsigned int tasks = 0;
 
-	if (!cfg->no_probe_read && !tasks_try(probes, cfg, true, &first)) {
-		probes->has_iterator = true;
-		mote_tiers_add(tiers, "task_iterator", "iter/task", "%s", "");
+	if (!file)
+		return false;
+	if (fscanf(file, "%*s %*s %*s %*u/%u", &tasks) != 1)
+		tasks = 0;
+	fclose(file);
+	return tasks > LIST_TASKS_MAX;
+}
+
+static void tasks_tiers(struct mote_tiers *tiers, const struct task_way *way, const char *list,
+			const char *probe_read)
+{
+	const char *choice = way->list ? "list" : "iter/task";
+
+	if (way->probe_read) {
+		mote_tiers_add(tiers, "task_iterator", choice, "%s", list);
 		mote_tiers_add(tiers, "executable", "iter/task", "%s", "");
 		return;
 	}
-	if (!first.final && !tasks_try(probes, cfg, false, &second)) {
-		probes->has_iterator = true;
-		mote_tiers_add(tiers, "task_iterator", "iter/task",
-			       "without descriptors above 64 a process, and memory up to 6.1: %s",
-			       first.reason);
-		mote_tiers_add(tiers, "executable", "none",
-			       "paths of executables need bpf_probe_read_kernel(): %s",
-			       first.reason);
+	mote_tiers_add(tiers, "task_iterator", choice,
+		       "without descriptors above 64 a process, and memory up to 6.1: %s",
+		       probe_read);
+	mote_tiers_add(tiers, "executable", "none",
+		       "paths of executables need bpf_probe_read_kernel(): %s", probe_read);
+}
+
+/*
+ * The best that works, in this order. The list walk is left out without a word where the kernel is
+ * too old for it (before 6.7: -ESRCH from libbpf).
+ */
+static void tasks_open(struct mote_probes *probes, const struct mote_probes_config *cfg,
+		       struct mote_tiers *tiers)
+{
+	static const struct task_way task_ways[] = {
+		{ .list = true, .probe_read = true },
+		{ .list = false, .probe_read = true },
+		{ .list = true, .probe_read = false },
+		{ .list = false, .probe_read = false },
+	};
+	struct verdict list = { 0 }, iterator = { 0 };
+	bool crowded = cfg->list && too_many_tasks();
+
+	if (crowded)
+		snprintf(list.reason, sizeof(list.reason), "more than %d tasks", LIST_TASKS_MAX);
+	for (unsigned int i = 0; i < 4 && !iterator.final; i++) {
+		const struct task_way *way = &task_ways[i];
+		struct verdict *v = way->list ? &list : &iterator;
+		int err;
+
+		if ((way->list && (!cfg->list || crowded)) ||
+		    (way->probe_read && cfg->no_probe_read))
+			continue;
+		err = tasks_try(probes, cfg, way, v);
+		if (err == -ESRCH && way->list)
+			list.reason[0] = '\0';
+		if (err)
+			continue;
+		tasks_tiers(tiers, way, way->list ? "" : list.reason, iterator.reason);
 		return;
 	}
-	mote_tiers_add(tiers, "task_iterator", "none", "%s", first.reason);
+	mote_tiers_add(tiers, "task_iterator", "none", "%s", iterator.reason);
 	mote_tiers_add(tiers, "executable", "none", "%s", "no task iterator");
 }
 
@@ -469,6 +565,7 @@ void mote_probes_close(struct mote_probes *probes)
 		return;
 	piece_close(&probes->tasks);
 	piece_close(&probes->events);
+	mote_probes_walk_close(probes->walk);
 	if (probes->has_iterator)
 		close(probes->iterator.dirfd);
 	free(probes);

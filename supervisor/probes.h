@@ -19,7 +19,8 @@
 struct mote_probes;
 
 struct mote_probes_config {
-	bool iterator;                   /* try the task iterator */
+	bool iterator;                   /* try the task iterator, */
+	bool list;                       /* and before it the walk of the list (6.7) */
 	enum mote_events_choice events;  /* auto: tracepoint, else tp_btf; connector, off: none */
 	unsigned int processes, threads; /* records that task_recs (a half) and thread_recs hold */
 	unsigned int event_bytes;        /* of the ring buffer; a power of two, a page at least */
@@ -37,7 +38,12 @@ struct mote_probes_iterator {
 	int dirfd; /* of a detached bpffs; openat(dirfd, name), one read() to its end */
 	const char *tasks, *idents; /* names under dirfd; idents NULL if it could not be had */
 	struct mote_ctl *ctl;
-	struct mote_task *half[2]; /* `processes` records each; which one is filled: ctl->half */
+	struct mote_task *half[2]; /* `processes` records each */
+	/* Of the walk of the list, else NULL. `processes` references and pairs. */
+	struct mote_walk_ctl *walk_ctl;
+	const struct mote_ref *refs;
+	struct mote_pair *pairs;
+	/* Of the task iterator, else NULL. Which half is filled: ctl->half */
 	struct mote_thread *threads;
 	struct mote_ident_want *want;
 	struct mote_ident *ident; /* MOTE_IDENTS records */

@@ -9,9 +9,18 @@
 
 #include "abi.h"
 
+struct mote_task_ref;
+
 /* Sorts by pid; a walk that is ascending already, as the kernel's are, costs one comparison a
  * record. */
 void mote_task_sort(struct mote_task *tasks, unsigned int n);
+
+/*
+ * Sorts references by pid, with the help of as much room: returns where they are then. Linear for a
+ * few ascending runs, as they are in the order of birth: pids ascend until they wrap.
+ */
+struct mote_task_ref *mote_task_sort_refs(struct mote_task_ref *refs, struct mote_task_ref *room,
+					  unsigned int n);
 
 /*
  * Adds each thread's counts to its process's record; `tasks` are sorted by pid. Sets or clears

@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * The list walk: one read() of the pinned iterator runs this program once, and it goes through the
+ * kernel's list of processes, in the order in which they were made. What did not run since the walk
+ * before is recognised by a stamp and left alone; of the others a record is written.
+ *
+ * The stamp is made of what the kernel changes whenever it takes a thread off a CPU. A thread that
+ * was on no CPU and no run queue at two walks and has the same number of context switches at both
+ * did not run in between, so nothing changed that only it can change. These are all the counters:
+ * faults, bytes and times are added to the running thread, those of children waited for by the
+ * thread that waits (wait_task_zombie()), those of ended threads by the ending thread; a tracer
+ * that reaps a thread moves its counts from one place to another, and the number of threads tells.
+ * utime and stime come last at the switch itself. The kernel's own prev_cputime moves when somebody
+ * reads /proc, but not what it is the split of. Also uid, gid, session, comm and exec_id.
+ *
+ * What others change: nice, priority and state are in the stamp. Parent, cgroup, tty, number of
+ * threads (a reaping tracer), memory (reclaim, truncation, who shares it), descriptors (who shares
+ * them), oom_score_adj, a kernel thread's comm: a process is looked at for these once in
+ * MOTE_WALK_TURN walks or MOTE_WALK_TURN_MS, and its record written if they are not what they were.
+ *
+ * The address of the task is part of it because an exec by another thread makes that one the first,
+ * with the start time of the one before.
+ */
+#define MOTE_RECORD_IN_LOOP
+#include "record.h"
+#include "walk.h"
+
+char _license[] SEC("license") = "Dual BSD/GPL";
+
+const volatile u32 task_max; /* entries of a half of task_recs, and of the arrays below */
+
+struct mote_walk_ctl walk_ctl;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 2);
+	__type(key, u32);
+	__type(value, struct mote_task);
+} walk_recs SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct mote_ref);
+} walk_refs SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct mote_pair);
+} walk_pairs SEC(".maps");
+
+/* A process as the walk before found it, in the order of the list. */
+struct entry {
+	u64 task; /* address of the first thread's task_struct */
+	u64 start;
+	u64 stamp;   /* of all its threads; 0: one may have been running */
+	u64 gauges;  /* hash of what others can change */
+	u64 written; /* the last walk that wrote a record */
+	u32 pid, pair;
+	u32 threads; /* beside the first */
+	u32 pad0;
+};
+
+/* Not mapped: user space has no business with kernel addresses. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct entry);
+} walk_entries SEC(".maps");
+
+/*
+ * The process that is looked at. All but the loops is in global functions, which the verifier looks
+ * at once and by themselves; as a part of the loops they are too much for it. As they take and give
+ * numbers only, what they work on is here.
+ */
+struct place {
+	u64 process, thread; /* addresses */
+	u64 stamp;
+	u32 threads; /* beside the first */
+	u32 entry;   /* its entry of the walk before, or NONE */
+	u32 at;      /* the record that is being written, or NONE: stamps are compared */
+	u32 seq;     /* of stats_lock, when that began */
+	u64 fence[2];
+	struct entry fresh;
+	struct mote_task scratch;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct place);
+} walk_place SEC(".maps");
+
+static u32 known;  /* entries of the walk before */
+static u32 next;   /* of these: the one that is expected now */
+static u64 looked; /* when that walk was, ns */
+static u32 turn;   /* of so many walks one looks at what others can change in a process */
+
+#define NONE  0xffffffffu
+#define BATCH 4 /* a power of two */
+
+/* Odd, and otherwise of no meaning. */
+#define MIX1 0x9e3779b97f4a7c15ull
+#define MIX2 0xc2b2ae3d27d4eb4full
+#define MIX3 0x165667b19e3779f9ull
+#define MIX4 0x27d4eb2f165667c5ull
+
+/* 0: it runs, waits for a CPU, or is just leaving one. */
+static __always_inline u64 stamp_of(const struct task_struct *t)
+{
+	u64 stamp;
+
+	if (t->on_rq | compat_on_cpu(t))
+		return 0;
+	stamp = t->start_boottime * MIX1 + ((u64)t->nvcsw + t->nivcsw) * MIX2;
+	stamp += ((u64)(u32)t->prio << 32 | (u32)t->static_prio) * MIX3;
+	return (stamp + compat_task_state(t) * MIX4) | 1;
+}
+
+static __always_inline u64 hash_gauges(const struct mote_task *r)
+{
+	const u64 *word = (const u64 *)r;
+	u64 hash = word[0]; /* pid, ppid */
+
+	for (u32 i = MOTE_GAUGES_AT / 8; i < MOTE_GAUGES_END / 8; i++) {
+		hash = (hash ^ word[i]) * MIX1;
+		hash ^= hash >> 29;
+	}
+	return hash;
+}
+
+static __always_inline struct place *place(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&walk_place, &zero);
+}
+
+/* A full barrier: an atomic operation whose result is wanted. */
+static __always_inline void fence(struct place *p)
+{
+	p->fence[1] = __sync_fetch_and_add(&p->fence[0], 1);
+}
+
+static __always_inline const struct task_struct *task_at(u64 address)
+{
+	return bpf_rdonly_cast((void *)address, bpf_core_type_id_kernel(struct task_struct));
+}
+
+static __always_inline struct entry *entry_at(u32 at)
+{
+	return bpf_map_lookup_elem(&walk_entries, &at);
+}
+
+/*
+ * The list is a chain of cache misses. The addresses of those that come next are known from the
+ * walk before: loads that nothing waits for, several at once. They may hit a task that is gone;
+ * what they load is of no use then, and of no harm.
+ */
+static __always_inline void touch(u32 from)
+{
+	for (u32 i = 0; i < BATCH; i++) {
+		struct entry *e = entry_at(from + i);
+		const struct task_struct *t;
+
+		if (!e)
+			break;
+		t = task_at(e->task);
+		(void)*(const volatile unsigned long *)&t->nvcsw;
+		(void)*(const volatile int *)&t->on_rq;
+		(void)*(struct list_head *const volatile *)&t->tasks.next;
+	}
+}
+
+struct search {
+	u64 start;
+	u32 pid, from, found;
+};
+
+static long search_step(u64 i, struct search *s)
+{
+	struct entry *e = entry_at(s->from + i);
+
+	if (e && (e->pid != s->pid || e->start != s->start))
+		return 0;
+	s->found = s->from + i;
+	return 1;
+}
+
+/* Those passed over are gone: the others keep their order, and new ones come at the end. */
+static __always_inline struct entry *find_entry(const struct task_struct *t)
+{
+	struct search s = {
+		.start = t->start_boottime, .pid = t->tgid, .from = next, .found = known
+	};
+
+	if (next < known)
+		bpf_loop(known - next, search_step, &s, 0);
+	next = s.found;
+	return next < known ? entry_at(next) : NULL;
+}
+
+static __always_inline void put_ref(u32 pid, u32 pair)
+{
+	u32 at = walk_ctl.tasks;
+	struct mote_ref *ref = bpf_map_lookup_elem(&walk_refs, &at);
+
+	if (ref && (ref->pid != pid || ref->pair != pair)) {
+		ref->pid = pid;
+		ref->pair = pair;
+	}
+	walk_ctl.tasks = at + 1;
+}
+
+/* Nothing new: its entry moves up to where there are gaps of those that are gone. */
+static __always_inline void keep(struct place *p, const struct entry *e)
+{
+	u32 pair = e->pair, at = walk_ctl.tasks;
+	struct entry *to = at != p->entry ? entry_at(at) : NULL;
+
+	if (e->written > walk_ctl.taken)
+		pair |= MOTE_REF_WRITTEN;
+	if (to)
+		*to = *e;
+	put_ref(e->pid, pair);
+	walk_ctl.threads += p->threads;
+}
+
+/* A pair for a new process; NONE: there is none. */
+static __always_inline u32 take_pair(void)
+{
+	u32 at = walk_ctl.free - 1;
+	struct mote_pair *pair = bpf_map_lookup_elem(&walk_pairs, &at);
+
+	if (!pair || walk_ctl.tasks >= task_max) {
+		walk_ctl.tasks_lost++;
+		return NONE;
+	}
+	walk_ctl.free = at;
+	return pair->free;
+}
+
+/*
+ * __exit_signal() moves an ending thread's counts to signal_struct inside stats_lock: if that was
+ * taken since the record was begun, the thread may be in the sums twice.
+ */
+static __always_inline void end_record(struct place *p, const struct signal_struct *s)
+{
+	struct mote_task *r = bpf_map_lookup_elem(&walk_recs, &p->at);
+	struct entry *to = entry_at(walk_ctl.tasks);
+
+	fence(p);
+	if (!r || !to)
+		return;
+	if (p->seq & 1 || p->seq != s->stats_lock.seqcount.seqcount.sequence ||
+	    r->threads != p->threads + 1) {
+		r->flags |= MOTE_TASK_TORN | MOTE_TASK_TWICE;
+		p->stamp = 0;
+	}
+	p->fresh.stamp = p->stamp;
+	p->fresh.threads = p->threads;
+	p->fresh.written = walk_ctl.begun;
+	*to = p->fresh;
+	put_ref(to->pid, to->pair | MOTE_REF_WRITTEN);
+	walk_ctl.threads += p->threads;
+	walk_ctl.written++;
+}
+
+/*
+ * Of the first thread. The stamp is taken before the counts, so that what changes in between is
+ * found by the next walk. True if other threads are to be added.
+ */
+static __always_inline bool begin_record(struct place *p, const struct entry *e)
+{
+	const struct task_struct *t = task_at(p->process);
+	const struct signal_struct *s = t->signal;
+	u32 pair = e ? e->pair : take_pair();
+	struct mote_pair *which = bpf_map_lookup_elem(&walk_pairs, &pair);
+	struct mote_task *r;
+
+	if (!which)
+		return false;
+	p->at = pair + (which->side & 1 ? 0 : task_max);
+	r = bpf_map_lookup_elem(&walk_recs, &p->at);
+	if (!r)
+		return false;
+	p->stamp = stamp_of(t);
+	p->threads = 0;
+	p->seq = s->stats_lock.seqcount.seqcount.sequence;
+	fence(p);
+	counter_record(r, t);
+	gauge_record(r, t);
+	p->fresh = (struct entry){ .task = p->process,
+				   .start = r->start,
+				   .gauges = hash_gauges(r),
+				   .pid = r->pid,
+				   .pair = pair };
+	if (s->nr_threads > 1)
+		return true;
+	end_record(p, s);
+	return false;
+}
+
+static __always_inline bool gauges_stand(struct place *p, const struct entry *e)
+{
+	if ((e->pair + (u32)walk_ctl.begun) % turn)
+		return true;
+	gauge_record(&p->scratch, task_at(p->process));
+	return hash_gauges(&p->scratch) == e->gauges;
+}
+
+/* All stamps are there. True if a record was begun that other threads are to be added to. */
+static __always_inline bool end_stamps(struct place *p)
+{
+	struct entry *e = entry_at(p->entry);
+
+	if (!e)
+		return false;
+	if (!p->stamp || p->stamp != e->stamp || !gauges_stand(p, e))
+		return begin_record(p, e);
+	keep(p, e);
+	return false;
+}
+
+/* A process: true if its other threads are to be looked at. */
+__noinline int begin_process(void)
+{
+	struct place *p = place();
+	const struct task_struct *t;
+	struct entry *e;
+
+	if (!p)
+		return false;
+	t = task_at(p->process);
+	if (next % BATCH == 0)
+		touch(next + BATCH);
+	e = next < known ? entry_at(next) : NULL;
+	if (!e || e->task != p->process || e->start != t->start_boottime) {
+		if (!t->tgid) /* the list begins with init_task */
+			return false;
+		e = find_entry(t);
+	}
+	p->entry = e ? next++ : NONE;
+	if (!e || e->task != p->process || walk_ctl.full)
+		return begin_record(p, e);
+	p->at = NONE;
+	p->threads = 0;
+	p->stamp = stamp_of(t);
+	return e->threads && p->stamp ? true : end_stamps(p);
+}
+
+/* One of its other threads. */
+__noinline int add_thread(void)
+{
+	struct place *p = place();
+	struct mote_thread_counts counts;
+	const struct task_struct *t;
+	struct mote_task *r;
+	u64 stamp;
+
+	if (!p)
+		return 0;
+	t = task_at(p->thread);
+	stamp = stamp_of(t);
+	p->stamp = stamp && p->stamp ? (p->stamp + stamp) | 1 : 0;
+	p->threads++;
+	r = bpf_map_lookup_elem(&walk_recs, &p->at);
+	if (!r)
+		return 0;
+	fence(p);
+	own_counts(&counts, t);
+	add_counts(&r->counts, &counts);
+	return 0;
+}
+
+/* They were all added. True if they are to be looked at once more. */
+__noinline int end_threads(void)
+{
+	struct place *p = place();
+
+	if (!p)
+		return false;
+	if (p->at == NONE)
+		return end_stamps(p);
+	end_record(p, task_at(p->process)->signal);
+	return false;
+}
+
+static __always_inline void add_threads(struct place *p, struct task_struct *t)
+{
+	struct task_struct *held = bpf_task_acquire(t), *thread;
+	struct bpf_iter_task it;
+
+	if (!held)
+		return;
+	bpf_iter_task_new(&it, held, BPF_TASK_ITER_PROC_THREADS);
+	while ((thread = bpf_iter_task_next(&it))) {
+		if (thread->pid == thread->tgid)
+			continue;
+		p->thread = (u64)thread;
+		add_thread();
+	}
+	bpf_iter_task_destroy(&it);
+	bpf_task_release(held);
+}
+
+/* Of the walks, or of the time, whichever makes it more often. */
+static __always_inline void set_turn(void)
+{
+	u64 now = bpf_ktime_get_ns(), ms = (now - looked) / 1000000;
+
+	looked = now;
+	turn = MOTE_WALK_TURN;
+	if (ms * MOTE_WALK_TURN > MOTE_WALK_TURN_MS)
+		turn = ms < MOTE_WALK_TURN_MS ? MOTE_WALK_TURN_MS / ms : 1;
+}
+
+/* Of an iterator over tasks that has one task, or none: the call at its end is made in any case. */
+SEC("?iter/task")
+int walk(struct bpf_iter__task *ctx)
+{
+	struct place *p = place();
+	struct bpf_iter_task it;
+	struct task_struct *t;
+
+	if (ctx->task || !p)
+		return 0;
+	walk_ctl.begun++;
+	walk_ctl.tasks = walk_ctl.tasks_lost = walk_ctl.threads = walk_ctl.written = 0;
+	next = 0;
+	set_turn();
+	bpf_iter_task_new(&it, NULL, BPF_TASK_ITER_ALL_PROCS);
+	while ((t = bpf_iter_task_next(&it))) {
+		p->process = (u64)t;
+		if (!begin_process())
+			continue;
+		add_threads(p, t);
+		if (!end_threads())
+			continue;
+		add_threads(p, t);
+		end_threads();
+	}
+	bpf_iter_task_destroy(&it);
+	known = walk_ctl.tasks;
+	walk_ctl.full = 0;
+	walk_ctl.done = walk_ctl.begun;
+	return 0;
+}
