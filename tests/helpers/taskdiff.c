@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * taskdiff [PROCESSES]: the task iterator and /proc side by side, on every process of the machine
- * and on about a hundred of its own making. Each value must be what the iterator gave before and
- * after, or between the two. Prints TAP. Needs root; runs as well in an initramfs.
+ * taskdiff [PROCESSES [WAY]]: BPF's records and /proc side by side, on every process of the machine
+ * and on about a hundred of its own making. Each value must be what BPF gave before and after, or
+ * between the two. Prints TAP. Needs root; runs as well in an initramfs. WAY:
+ * list: the walk of the list, which writes every record (the default, where it can be had)
+ * kept: the same, which leaves out what did not change, after as many walks as others' changes take
+ * iterator: the task iterator
  *
  * Where the two differ by design:
  * - comm of a kernel thread: /proc adds a kworker's work queue (4.18), and has names longer than 15
@@ -114,6 +117,9 @@ static struct result results[COLUMNS] = {
 	[EXE] = { "exe" },
 };
 
+enum way { LIST, KEPT, ITERATOR };
+
+static enum way way;
 static unsigned int tap_n, tap_failed;
 static long ncpu;
 static char cgroup_mount[256], cgroup_dir[320];
@@ -292,19 +298,77 @@ static bool run_iterator(const struct mote_probes_iterator *it, const char *name
 	return n == 0;
 }
 
-/* A whole walk into a half, its threads added. Returns the number of tasks, 0 on failure. */
-static unsigned int walk(struct mote_probes_iterator *it, unsigned int half)
+#define TABLE 8192
+
+static struct mote_task walks[2][TABLE];
+
+/* All pairs that no reference names are free. */
+static void free_pairs(struct mote_probes_iterator *it)
+{
+	static bool used[TABLE];
+	struct mote_walk_ctl *ctl = it->walk_ctl;
+
+	memset(used, 0, sizeof(used));
+	for (unsigned int i = 0; i < ctl->tasks; i++)
+		used[it->refs[i].pair & ~MOTE_REF_WRITTEN] = true;
+	ctl->free = 0;
+	for (unsigned int i = 0; i < it->processes; i++)
+		if (!used[i])
+			it->pairs[ctl->free++].free = i;
+}
+
+/* The current record of each process to `to`. */
+static unsigned int take_refs(struct mote_probes_iterator *it, struct mote_task *to)
+{
+	struct mote_walk_ctl *ctl = it->walk_ctl;
+
+	for (unsigned int i = 0; i < ctl->tasks; i++) {
+		struct mote_pair *pair = &it->pairs[it->refs[i].pair & ~MOTE_REF_WRITTEN];
+
+		pair->side ^= it->refs[i].pair & MOTE_REF_WRITTEN ? 1 : 0;
+		to[i] = it->half[pair->side][pair - it->pairs];
+	}
+	ctl->taken = ctl->done;
+	free_pairs(it);
+	return ctl->tasks;
+}
+
+static unsigned int walk_list(struct mote_probes_iterator *it, unsigned int half)
+{
+	struct mote_walk_ctl *ctl = it->walk_ctl;
+	unsigned int n = 0;
+
+	for (int i = 0; i < (way == KEPT && !half ? MOTE_WALK_TURN : 1); i++) {
+		ctl->full = way == LIST;
+		if (!run_iterator(it, it->tasks) || ctl->done != ctl->begun)
+			return 0;
+		n = take_refs(it, walks[half]);
+	}
+	return n;
+}
+
+static unsigned int walk_iterator(struct mote_probes_iterator *it, unsigned int half)
 {
 	struct mote_ctl *ctl = it->ctl;
 
 	ctl->half = half;
 	if (!run_iterator(it, it->tasks) || ctl->done != ctl->begun)
 		return 0;
-	for (unsigned int i = 0; i < ctl->tasks; i++)
-		it->half[half][i].shown_utime = it->half[half][i].shown_stime = 0;
-	mote_task_sort(it->half[half], ctl->tasks);
-	mote_task_add_threads(it->half[half], ctl->tasks, it->threads, ctl->threads);
+	memcpy(walks[half], it->half[half], ctl->tasks * sizeof(walks[half][0]));
 	return ctl->tasks;
+}
+
+/* A whole walk, its threads added. Returns the number of tasks, 0 on failure. */
+static unsigned int walk(struct mote_probes_iterator *it, unsigned int half)
+{
+	unsigned int n = way == ITERATOR ? walk_iterator(it, half) : walk_list(it, half);
+
+	for (unsigned int i = 0; i < n; i++)
+		walks[half][i].shown_utime = walks[half][i].shown_stime = 0;
+	mote_task_sort(walks[half], n);
+	if (way == ITERATOR)
+		mote_task_add_threads(walks[half], n, it->threads, it->ctl->threads);
+	return n;
 }
 
 enum outcome { COMPARED, GONE, TORN };
@@ -317,8 +381,8 @@ static enum outcome look_at(struct mote_probes_iterator *it, int pid)
 	struct mote_task *a, *b;
 
 	nb = walk(it, 1);
-	a = mote_task_find(it->half[0], na, pid);
-	b = mote_task_find(it->half[1], nb, pid);
+	a = mote_task_find(walks[0], na, pid);
+	b = mote_task_find(walks[1], nb, pid);
 	if (!there || !a || !b || a->start != b->start)
 		return GONE;
 	if ((a->flags | b->flags) & MOTE_TASK_TORN || a->exec_id != b->exec_id)
@@ -456,7 +520,7 @@ static void check_bounds(struct mote_probes_config cfg)
 	struct mote_probes_iterator *it;
 	struct mote_probes *probes;
 	static int pids[32768];
-	unsigned int n;
+	unsigned int n, tasks, lost, filled = way != ITERATOR;
 
 	cfg.processes = 16;
 	cfg.threads = 4;
@@ -464,27 +528,48 @@ static void check_bounds(struct mote_probes_config cfg)
 		tap(false, "a small table: %s", tiers.tier[0].reason);
 		return;
 	}
-	memset(it->half[0], 0x5a, 16 * sizeof(struct mote_task));
+	if (way != ITERATOR)
+		free_pairs(it);
+	memset(it->half[filled], 0x5a, 16 * sizeof(struct mote_task));
 	run_iterator(it, it->tasks);
 	n = list_pids(pids, 32768);
-	tap(it->ctl->tasks == 16 && it->ctl->tasks_lost + 16 + 20 > n &&
-		    it->ctl->tasks_lost + 16 < n + 20,
-	    "a table of 16: %u in it, %u counted as lost, /proc has %u", it->ctl->tasks,
-	    it->ctl->tasks_lost, n);
-	tap(it->ctl->threads == 4 && it->ctl->threads_lost > 8,
-	    "a table of 4 threads: %u in it, %u counted as lost", it->ctl->threads,
-	    it->ctl->threads_lost);
-	tap(it->half[0][15].pid && it->half[0][15].shown_utime == 0x5a5a5a5a5a5a5a5aull &&
-		    !it->half[1][0].pid,
+	tasks = way == ITERATOR ? it->ctl->tasks : it->walk_ctl->tasks;
+	lost = way == ITERATOR ? it->ctl->tasks_lost : it->walk_ctl->tasks_lost;
+	tap(tasks == 16 && lost + 16 + 20 > n && lost + 16 < n + 20,
+	    "a table of 16: %u in it, %u counted as lost, /proc has %u", tasks, lost, n);
+	if (way == ITERATOR)
+		tap(it->ctl->threads == 4 && it->ctl->threads_lost > 8,
+		    "a table of 4 threads: %u in it, %u counted as lost", it->ctl->threads,
+		    it->ctl->threads_lost);
+	tap(it->half[filled][15].pid && it->half[filled][15].shown_utime == 0x5a5a5a5a5a5a5a5aull &&
+		    !it->half[!filled][0].pid,
 	    "BPF writes neither to user space's members nor to the other half");
 	mote_probes_close(probes);
+}
+
+/* All but the first walk of these is of processes of which nothing changes. */
+static void check_kept(struct mote_probes_iterator *it)
+{
+	unsigned int n = walk(it, 0), written = ~0u;
+
+	for (int i = 0; i < 4; i++) {
+		n = walk(it, 1);
+		written = it->walk_ctl->written < written ? it->walk_ctl->written : written;
+	}
+	tap(n && written < n / 2, "of %u processes that sleep %u were written", n, written);
+}
+
+static enum way way_of(const char *name)
+{
+	return !strcmp(name, "iterator") ? ITERATOR : !strcmp(name, "kept") ? KEPT : LIST;
 }
 
 int main(int argc, char **argv)
 {
 	struct mote_probes_config cfg = { .iterator = true,
+					  .list = true,
 					  .events = MOTE_EVENTS_OFF,
-					  .processes = 8192,
+					  .processes = TABLE,
 					  .threads = 16384,
 					  .uid = -1,
 					  .gid = -1 };
@@ -494,6 +579,8 @@ int main(int argc, char **argv)
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	ncpu = sysconf(_SC_NPROCESSORS_CONF);
+	way = way_of(argc > 2 ? argv[2] : "");
+	cfg.list = way != ITERATOR;
 	load_start(argc > 1 ? atoi(argv[1]) : 104);
 	make_cgroup();
 	err = mote_probes_open(&cfg, &tiers, &probes);
@@ -501,7 +588,18 @@ int main(int argc, char **argv)
 	    "the task iterator loads, nothing left out%s%s", tiers.tier[0].reason[0] ? ": " : "",
 	    tiers.tier[0].reason);
 	if (!err && mote_probes_iterator(probes)) {
-		compare_all(mote_probes_iterator(probes));
+		struct mote_probes_iterator *it = mote_probes_iterator(probes);
+
+		if (argc > 2)
+			tap(!it->walk_ctl == (way == ITERATOR), "it is what was asked for: %s",
+			    tiers.tier[0].choice);
+		if (it->walk_ctl)
+			free_pairs(it);
+		else
+			way = ITERATOR;
+		compare_all(it);
+		if (way == KEPT)
+			check_kept(it);
 		check_bounds(cfg);
 		mote_probes_close(probes);
 	}

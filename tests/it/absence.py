@@ -64,7 +64,7 @@ class Seen:
     def __init__(self, name, kernel, mode, tiers, absent):
         self.name, self.kernel, self.absent = name, release(kernel), absent
         self.rows, self.state = {}, {}
-        iterator = tiers.get("task_iterator") == "iter/task"
+        iterator = tiers.get("task_iterator") in ("list", "iter/task")
         self.tiers = {"process": "iterator" if iterator else "proc", "mode": mode,
                       "events": tiers.get("process_events", "none"), "executable": tiers.get("executable", "none"),
                       "network": "none" if tiers.get("network", "none") == "none" else "bpf"}
