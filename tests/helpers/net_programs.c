@@ -25,12 +25,13 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <liburing.h>
 
 #include "abi.h"
 #include "net_fentry.skel.h"
 #include "net_kprobe.skel.h"
 
-#define SLOTS 512
+#define SLOTS 32768 /* others of this machine take some, too */
 
 enum set { TP, KPROBE, FENTRY };
 

@@ -269,6 +269,38 @@ static void tcp_accepted_by_child(void)
 	close(fds[0]);
 }
 
+/* By a worker of the ring: up to 5.11 a kernel thread that uses the process's memory. */
+static void tcp_by_ring(void)
+{
+	struct io_uring ring;
+	struct io_uring_sqe *sqe;
+	struct io_uring_cqe *cqe;
+	struct pair p;
+	int err = io_uring_queue_init(4, &ring, 0);
+
+	if (err) {
+		printf("# no io_uring here: %s\n", strerror(-err));
+		return;
+	}
+	open_pair(&p, AF_INET, false);
+	for (int i = 0; i < 2; i++) {
+		sqe = io_uring_get_sqe(&ring);
+		if (i)
+			io_uring_prep_recv(sqe, p.server, data, 4000, MSG_WAITALL);
+		else
+			io_uring_prep_send(sqe, p.client, data, 4000, 0);
+		io_uring_sqe_set_flags(sqe, IOSQE_ASYNC);
+		io_uring_submit(&ring);
+		if (io_uring_wait_cqe(&ring, &cqe) || cqe->res != 4000)
+			die("io_uring");
+		io_uring_cqe_seen(&ring, cqe);
+	}
+	check_moved("sent by a worker of the ring", p.client, getpid(), 4000, 0);
+	check_moved("received by a worker of the ring", p.server, getpid(), 0, 4000);
+	io_uring_queue_exit(&ring);
+	close_pair(&p);
+}
+
 /* splice() out of a socket returns no sock_recv_length: with tp it has no process. */
 static void tcp_spliced(void)
 {
@@ -407,7 +439,8 @@ static void check_total(const char *what, const struct mote_traffic *before, u64
 static void no_room(void)
 {
 	struct mote_traffic before = total();
-	u32 slots[SLOTS], n = 0;
+	static u32 slots[SLOTS];
+	u32 n = 0;
 	struct pair ends, stays;
 	struct mote_socket *s;
 
@@ -475,6 +508,7 @@ static void run_cases(void)
 	tcp_again();
 	tcp_shared();
 	tcp_accepted_by_child();
+	tcp_by_ring();
 	tcp_spliced();
 	udp_exchange("UDP, IPv4", AF_INET, false);
 	udp_exchange("UDP, IPv6", AF_INET6, false);
