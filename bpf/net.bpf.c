@@ -81,9 +81,13 @@ struct {
 	__type(value, u64);
 } net_udp_calls SEC(".maps");
 
-static __always_inline int udp_enter(struct sock *sk)
+/* udp_sendpage() calls udp_sendmsg(): it has a place of its own. Threads have at most 22 bits. */
+#define OF_SENDMSG  0
+#define OF_SENDPAGE (1u << 31)
+
+static __always_inline int udp_enter(struct sock *sk, u32 function)
 {
-	u32 thread = bpf_get_current_pid_tgid();
+	u32 thread = (u32)bpf_get_current_pid_tgid() | function;
 	u64 socket = (u64)sk;
 
 	(void)bpf_map_update_elem(&net_udp_calls, &thread, &socket, BPF_ANY);
@@ -92,22 +96,27 @@ static __always_inline int udp_enter(struct sock *sk)
 
 ENTRY(net_udp_sendmsg, udp_sendmsg, struct sock *sk)
 {
-	return udp_enter(sk);
+	return udp_enter(sk, OF_SENDMSG);
 }
 
 ENTRY(net_udpv6_sendmsg, udpv6_sendmsg, struct sock *sk)
 {
-	return udp_enter(sk);
+	return udp_enter(sk, OF_SENDMSG);
+}
+
+ENTRY(net_udp_sendpage, udp_sendpage, struct sock *sk)
+{
+	return udp_enter(sk, OF_SENDPAGE);
 }
 
 #ifdef MOTE_FENTRY
 /* Of an IPv6 socket: udpv6_sendmsg() called it, and is counted. */
-#	define SENT_BY(sk, own_family) \
+#	define SENT_BY(sk, own_family, function) \
 		(BPF_CORE_READ(sk, __sk_common.skc_family) == (own_family) ? (sk) : NULL)
 #else
-static __always_inline struct sock *udp_leave(void)
+static __always_inline struct sock *udp_leave(u32 function)
 {
-	u32 thread = bpf_get_current_pid_tgid();
+	u32 thread = (u32)bpf_get_current_pid_tgid() | function;
 	u64 *value = bpf_map_lookup_elem(&net_udp_calls, &thread), socket = value ? *value : 0;
 
 	if (value)
@@ -115,7 +124,7 @@ static __always_inline struct sock *udp_leave(void)
 	return (struct sock *)socket;
 }
 
-#	define SENT_BY(sk, own_family) udp_leave()
+#	define SENT_BY(sk, own_family, function) udp_leave(function)
 #endif
 
 static __always_inline int udp_sent(const struct sock *sk, int ret)
@@ -125,12 +134,19 @@ static __always_inline int udp_sent(const struct sock *sk, int ret)
 
 EXIT(net_udp_sendmsg_ret, udp_sendmsg, int ret, struct sock *sk, void *msg, u64 len)
 {
-	return udp_sent(SENT_BY(sk, AF_INET), ret);
+	return udp_sent(SENT_BY(sk, AF_INET, OF_SENDMSG), ret);
 }
 
 EXIT(net_udpv6_sendmsg_ret, udpv6_sendmsg, int ret, struct sock *sk, void *msg, u64 len)
 {
-	return udp_sent(SENT_BY(sk, AF_INET6), ret);
+	return udp_sent(SENT_BY(sk, AF_INET6, OF_SENDMSG), ret);
+}
+
+/* Up to 6.4: sendfile() and splice() into an IPv4 socket. */
+EXIT(net_udp_sendpage_ret, udp_sendpage, int ret, struct sock *sk, void *page, u64 offset, u64 size,
+     u64 flags)
+{
+	return udp_sent(SENT_BY(sk, AF_INET, OF_SENDPAGE), ret);
 }
 
 static __always_inline int tcp_call(const struct sock *sk, s64 sent, s64 received)

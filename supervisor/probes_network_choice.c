@@ -13,29 +13,40 @@
 #define KPROBE                (1u << MOTE_NET_SET_KPROBE)
 #define BOTH                  (FENTRY | KPROBE)
 #define B(program)            MOTE_NET_BIT(MOTE_NET_##program)
+#define UDP_ENTRIES           (B(UDP_SENDMSG) | B(UDPV6_SENDMSG) | B(UDP_SENDPAGE))
+#define UDP_RETURNS           (B(UDP_SENDMSG_RET) | B(UDPV6_SENDMSG_RET) | B(UDP_SENDPAGE_RET))
 
 const struct mote_net_program mote_net_programs[MOTE_NET_PROGRAMS] = {
-	[MOTE_NET_RELEASE_SOCK] = { "net_release_sock", MOTE_NET_ENTRY, "release_sock", false },
+	[MOTE_NET_RELEASE_SOCK] = { "net_release_sock", MOTE_NET_ENTRY, "release_sock",
+				    MOTE_NET_ALWAYS },
 	[MOTE_NET_SKB_CONSUME_UDP] = { "net_skb_consume_udp", MOTE_NET_ENTRY, "skb_consume_udp",
-				       false },
-	[MOTE_NET_UDP_SENDMSG] = { "net_udp_sendmsg", MOTE_NET_ENTRY, "udp_sendmsg", false },
-	[MOTE_NET_UDPV6_SENDMSG] = { "net_udpv6_sendmsg", MOTE_NET_ENTRY, "udpv6_sendmsg", true },
-	[MOTE_NET_UDP_SENDMSG_RET] = { "net_udp_sendmsg_ret", MOTE_NET_EXIT, "udp_sendmsg", false },
+				       MOTE_NET_ALWAYS },
+	[MOTE_NET_UDP_SENDMSG] = { "net_udp_sendmsg", MOTE_NET_ENTRY, "udp_sendmsg",
+				   MOTE_NET_ALWAYS },
+	[MOTE_NET_UDPV6_SENDMSG] = { "net_udpv6_sendmsg", MOTE_NET_ENTRY, "udpv6_sendmsg",
+				     MOTE_NET_IPV6 },
+	[MOTE_NET_UDP_SENDMSG_RET] = { "net_udp_sendmsg_ret", MOTE_NET_EXIT, "udp_sendmsg",
+				       MOTE_NET_ALWAYS },
 	[MOTE_NET_UDPV6_SENDMSG_RET] = { "net_udpv6_sendmsg_ret", MOTE_NET_EXIT, "udpv6_sendmsg",
-					 true },
+					 MOTE_NET_IPV6 },
+	[MOTE_NET_UDP_SENDPAGE] = { "net_udp_sendpage", MOTE_NET_ENTRY, "udp_sendpage",
+				    MOTE_NET_OLD },
+	[MOTE_NET_UDP_SENDPAGE_RET] = { "net_udp_sendpage_ret", MOTE_NET_EXIT, "udp_sendpage",
+					MOTE_NET_OLD },
 	[MOTE_NET_SEND_LENGTH] = { "net_send_length", MOTE_NET_TRACEPOINT, "sock/sock_send_length",
-				   false },
+				   MOTE_NET_ALWAYS },
 	[MOTE_NET_RECV_LENGTH] = { "net_recv_length", MOTE_NET_TRACEPOINT, "sock/sock_recv_length",
-				   false },
+				   MOTE_NET_ALWAYS },
 	[MOTE_NET_SET_STATE] = { "net_set_state", MOTE_NET_TRACEPOINT, "sock/inet_sock_set_state",
-				 false },
+				 MOTE_NET_ALWAYS },
 	[MOTE_NET_DESTROY_SOCK] = { "net_destroy", MOTE_NET_TRACEPOINT, "tcp/tcp_destroy_sock",
-				    false },
-	[MOTE_NET_DESTRUCT] = { "net_destruct", MOTE_NET_ENTRY, "inet_sock_destruct", false },
-	[MOTE_NET_REAP_RUN] = { "net_reap_run", MOTE_NET_ITERATOR, "", false },
-	[MOTE_NET_ITER_TCP] = { "net_tcp", MOTE_NET_ITERATOR, "", false },
-	[MOTE_NET_ITER_UDP] = { "net_udp", MOTE_NET_ITERATOR, "", false },
-	[MOTE_NET_ITER_OWNERS] = { "net_owners", MOTE_NET_ITERATOR, "", false },
+				    MOTE_NET_ALWAYS },
+	[MOTE_NET_DESTRUCT] = { "net_destruct", MOTE_NET_ENTRY, "inet_sock_destruct",
+				MOTE_NET_ALWAYS },
+	[MOTE_NET_REAP_RUN] = { "net_reap_run", MOTE_NET_ITERATOR, "", MOTE_NET_ALWAYS },
+	[MOTE_NET_ITER_TCP] = { "net_tcp", MOTE_NET_ITERATOR, "", MOTE_NET_ALWAYS },
+	[MOTE_NET_ITER_UDP] = { "net_udp", MOTE_NET_ITERATOR, "", MOTE_NET_ALWAYS },
+	[MOTE_NET_ITER_OWNERS] = { "net_owners", MOTE_NET_ITERATOR, "", MOTE_NET_ALWAYS },
 };
 
 /*
@@ -49,13 +60,10 @@ static const struct mote_net_hook hooks[] = {
 	  0, "bytes that splice() takes from a socket have no process" },
 
 	{ "tp/sock_send_length", MOTE_NET_UDP_SEND, BOTH, B(SEND_LENGTH), VERSION(6, 3), 0, NULL },
-	{ "fexit/udp_sendmsg", MOTE_NET_UDP_SEND, FENTRY, B(UDP_SENDMSG_RET) | B(UDPV6_SENDMSG_RET),
-	  0, 0, NULL },
-	{ "kretprobe/udp_sendmsg", MOTE_NET_UDP_SEND, KPROBE,
-	  B(UDP_SENDMSG) | B(UDPV6_SENDMSG) | B(UDP_SENDMSG_RET) | B(UDPV6_SENDMSG_RET), 0, 512,
+	{ "fexit/udp_sendmsg", MOTE_NET_UDP_SEND, FENTRY, UDP_RETURNS, 0, 0, NULL },
+	{ "kretprobe/udp_sendmsg", MOTE_NET_UDP_SEND, KPROBE, UDP_ENTRIES | UDP_RETURNS, 0, 512,
 	  NULL },
-	{ "kretprobe/udp_sendmsg", MOTE_NET_UDP_SEND, KPROBE,
-	  B(UDP_SENDMSG) | B(UDPV6_SENDMSG) | B(UDP_SENDMSG_RET) | B(UDPV6_SENDMSG_RET), 0, 0,
+	{ "kretprobe/udp_sendmsg", MOTE_NET_UDP_SEND, KPROBE, UDP_ENTRIES | UDP_RETURNS, 0, 0,
 	  "without tracefs, so few calls can wait in it at a time: what more of them send is missed" },
 
 	{ "fentry/skb_consume_udp", MOTE_NET_UDP_RECV, FENTRY, B(SKB_CONSUME_UDP), 0, 0, NULL },
@@ -174,7 +182,7 @@ unsigned int mote_net_hook_programs(const struct mote_net_hook *hook,
 	unsigned int programs = hook->programs;
 
 	for (unsigned int i = 0; i < MOTE_NET_PROGRAMS; i++) {
-		if (mote_net_programs[i].ipv6 && !options->network_ipv6)
+		if (mote_net_programs[i].need == MOTE_NET_IPV6 && !options->network_ipv6)
 			programs &= ~MOTE_NET_BIT(i);
 	}
 	return programs;

@@ -30,6 +30,8 @@ enum mote_net_program_id {
 	MOTE_NET_UDPV6_SENDMSG,
 	MOTE_NET_UDP_SENDMSG_RET,
 	MOTE_NET_UDPV6_SENDMSG_RET,
+	MOTE_NET_UDP_SENDPAGE,
+	MOTE_NET_UDP_SENDPAGE_RET,
 	MOTE_NET_SEND_LENGTH,
 	MOTE_NET_RECV_LENGTH,
 	MOTE_NET_SET_STATE,
@@ -45,11 +47,14 @@ enum mote_net_program_id {
 /* Bits of mote_net_program_id. */
 #define MOTE_NET_BIT(program) (1u << (program))
 
+/* Why a function may be missing without harm: it is a module's, or older kernels' only. */
+enum mote_net_need { MOTE_NET_ALWAYS, MOTE_NET_IPV6, MOTE_NET_OLD };
+
 struct mote_net_program {
 	const char *name; /* in both objects */
 	enum mote_net_way way;
 	const char *target; /* function, or CATEGORY/NAME of a tracepoint; "" for iterators */
-	bool ipv6; /* for IPv6 only, and the function may be a module's that is not there */
+	enum mote_net_need need;
 };
 
 extern const struct mote_net_program mote_net_programs[MOTE_NET_PROGRAMS];

@@ -79,14 +79,14 @@ static bool no_trampolines(const struct mote_net_search *s, const struct mote_ne
 	       (failure->err == -MOTE_ENOTSUPP || failure->err == -EPERM);
 }
 
-/* Not needed for the rest: what is for IPv6 where there is none, and iterators but `reap`. */
+/* Not needed for the rest: functions that may be missing, and iterators but `reap`. */
 static bool leave_out(struct mote_net_search *s, const struct mote_net_failure *failure)
 {
 	const struct mote_net_program *program = &mote_net_programs[failure->program];
 	bool absent = failure->err == -ENOENT || failure->err == -ESRCH;
 
 	if (program->way == MOTE_NET_ITERATOR ? failure->program == MOTE_NET_REAP_RUN
-					      : !(program->ipv6 && absent))
+					      : program->need == MOTE_NET_ALWAYS || !absent)
 		return false;
 	s->pick.without |= MOTE_NET_BIT(failure->program);
 	return true;
