@@ -268,7 +268,7 @@ struct mote_slot_cpu {
 	u64 pad0[6];
 };
 
-#define MOTE_REAP 256 /* entries of each kind that one pass works off */
+#define MOTE_REAP 2048 /* entries of each kind that one pass works off; a power of two */
 
 enum mote_reap_status {
 	MOTE_REAP_NONE = 0,

@@ -299,7 +299,7 @@ static __always_inline struct mote_socket *net_open(struct mote_slot_cpu *cpu,
  */
 static __always_inline void net_close(struct mote_socket *s, u32 slot)
 {
-	slots_remove(SOCKETS, s->slot.key);
+	slots_remove(SOCKETS, s->slot.key, slot);
 	s->closed = bpf_ktime_get_ns();
 	slots_mark(SOCKETS, slot);
 }

@@ -114,7 +114,7 @@ __attribute__((noinline)) int udp_sweep_slot(u32 slot)
 		return 0;
 	if (s->write_seq == udp_walk || s->opened >= udp_walk_began)
 		return 0;
-	if (slots_delete(SOCKETS, s->slot.key, slot) != MOTE_REAP_DONE)
+	if (!slots_remove(SOCKETS, s->slot.key, slot))
 		return 0;
 	s->closed = bpf_ktime_get_ns();
 	slots_mark(SOCKETS, slot);

@@ -224,18 +224,6 @@ static __always_inline void *slots_get(const struct slots *t, struct mote_slot_c
 	return NULL;
 }
 
-/*
- * Takes a key out of the index, for who knows that its object ended: it must not be in use for
- * another object before. User space learns of it by a mark and gets the slot back to the free ones.
- * False: the kernel's lock gave up; user space deletes the key then.
- */
-static __always_inline bool slots_remove(const struct slots *t, u64 key)
-{
-	int err = (int)bpf_map_delete_elem(t->index, &key);
-
-	return !err || err == -2; /* ENOENT */
-}
-
 static __always_inline u32 slots_delete(const struct slots *t, u64 key, u32 slot)
 {
 	u64 *value = bpf_map_lookup_elem(t->index, &key);
@@ -247,6 +235,16 @@ static __always_inline u32 slots_delete(const struct slots *t, u64 key, u32 slot
 	if (SLOT_FAILS() || (int)bpf_map_delete_elem(t->index, &key))
 		return MOTE_REAP_ERROR;
 	return MOTE_REAP_DONE;
+}
+
+/*
+ * Takes a slot's key out of the index, for who knows that its object ended: before the key can be
+ * another object's. User space learns of it by a mark, and gives the slot back. False: the kernel's
+ * lock gave up; user space deletes the key then.
+ */
+static __always_inline bool slots_remove(const struct slots *t, u64 key, u32 slot)
+{
+	return slots_delete(t, key, slot) != MOTE_REAP_ERROR;
 }
 
 static __always_inline u32 slots_push(const struct slots *t, u32 slot)
@@ -271,13 +269,25 @@ static __always_inline bool slots_pass(struct bpf_iter_meta *meta)
 	return !meta->seq_num;
 }
 
-/* One pass over one table's list. Pushes first: they make room. */
-static __always_inline void slots_reap(const struct slots *t, struct mote_reap *r)
+/*
+ * Entry `i` of both lists of one table; 0: neither has so many. It belongs into a global function,
+ * at which the verifier looks once, and not for each entry. One loop for all: each turn of each is
+ * a jump that the verifier has to come back to, and it keeps 8,192 in mind.
+ */
+static __always_inline int slots_reap(const struct slots *t, struct mote_reap *r, u32 i)
 {
-	for (u32 i = 0; i < MOTE_REAP && i < r->pushes; i++)
+	bool push = i < r->pushes, delete = i < r->deletes;
+
+	i &= MOTE_REAP - 1; /* as the verifier understands it */
+	if (push)
 		r->push[i].status = slots_push(t, r->push[i].slot);
-	for (u32 i = 0; i < MOTE_REAP && i < r->deletes; i++)
+	if (delete)
 		r->del[i].status = slots_delete(t, r->del[i].key, r->del[i].slot);
+	return push || delete;
+}
+
+static __always_inline void slots_reaped(struct mote_reap *r)
+{
 	r->pushes = 0;
 	r->deletes = 0;
 	r->passes++;

@@ -174,17 +174,27 @@ int filler_kprobe(struct registers *ctx)
 	return 0;
 }
 
+__attribute__((noinline)) int filler_reap_entry(u32 i)
+{
+	const struct slots table = TABLE;
+	u32 zero = 0;
+	struct mote_reap *list = bpf_map_lookup_elem(&reap_list, &zero);
+
+	return list ? slots_reap(&table, list, i) : 0;
+}
+
 SEC("?iter/task")
 int filler_reap(struct bpf_iter__task *ctx)
 {
-	const struct slots table = TABLE;
 	u32 zero = 0;
 	struct mote_reap *list;
 
 	if (!ctx->task || !slots_pass(ctx->meta))
 		return 0;
+	for (u32 i = 0; i < MOTE_REAP && filler_reap_entry(i); i++)
+		;
 	list = bpf_map_lookup_elem(&reap_list, &zero);
 	if (list)
-		slots_reap(&table, list);
+		slots_reaped(list);
 	return 0;
 }
