@@ -12,15 +12,21 @@
 #include <string.h>
 
 /*
- * How long after a delete a CPU's counters can be believed. Where adds are no barrier (arm64, if
- * not by the fetching form, which 5.10 has not), the add to `enter` of a writer that found the key
- * can be seen after its delete, but not by so much: store buffers drain in microseconds.
+ * Where stores of another CPU can be seen out of order, and adds are no barrier (arm64; the
+ * fetching form is one, which 5.10 has not): the add to `enter` of a writer that found the key can
+ * be seen after its delete, and a mark before what it tells of. But not by much: store buffers
+ * drain in microseconds. So a CPU's counters are believed SETTLE_NS after the delete, and a mark is
+ * taken once more by the next scan.
  */
-#ifdef __x86_64__
-#	define SETTLED(ns) true
-#else
-#	define SETTLED(ns) ((ns) >= 1000000)
+#ifndef WEAK
+#	ifdef __x86_64__
+#		define WEAK false
+#	else
+#		define WEAK true
+#	endif
 #endif
+#define SETTLE_NS  1000000
+#define MARK_AGAIN 2
 
 #define STATE_SHIFT 29
 #define NEXT_MASK   ((1u << STATE_SHIFT) - 1)
@@ -140,6 +146,11 @@ static void begin_use(struct mote_slots *s)
 		s->peak = s->used;
 }
 
+static void set_mark(struct mote_slots *s, uint32_t slot, uint8_t mark)
+{
+	__atomic_store_n(&s->m.marks->mark[slot], mark, __ATOMIC_RELAXED);
+}
+
 /*
  * The first mark of a slot since it was free: from now on the key in it is its key. False: it has
  * none to be folded to.
@@ -158,7 +169,7 @@ static bool first_sight(struct mote_slots *s, uint32_t slot)
 	}
 	if (!__atomic_load_n(&head->key, __ATOMIC_ACQUIRE)) {
 		/* a mark that came before the key, as stores can on arm64: next time */
-		__atomic_store_n(&s->m.marks->mark[slot], 1, __ATOMIC_RELAXED);
+		set_mark(s, slot, 1);
 		return false;
 	}
 	begin_use(s);
@@ -166,13 +177,15 @@ static bool first_sight(struct mote_slots *s, uint32_t slot)
 	return true;
 }
 
-static uint32_t take_mark(struct mote_slots *s, uint32_t slot)
+static uint32_t take_mark(struct mote_slots *s, uint32_t slot, uint8_t mark)
 {
 	enum state state = state_of(s, slot);
 	bool first = state == FREE;
 
 	if (state == QUIESCED || (first && !first_sight(s, slot)))
 		return 0;
+	if (WEAK && mark != MARK_AGAIN)
+		set_mark(s, slot, MARK_AGAIN);
 	s->ops.fold(s->ctx, slot, first);
 	return 1;
 }
@@ -189,7 +202,7 @@ static uint32_t take_marks(struct mote_slots *s, uint32_t slot)
 
 	for (unsigned int i = 0; i < 8 && slot + i < s->m.size; i++)
 		if (taken.mark[i])
-			folded += take_mark(s, slot + i);
+			folded += take_mark(s, slot + i, taken.mark[i]);
 	return folded;
 }
 
@@ -213,7 +226,7 @@ static void quiesce(struct mote_slots *s, uint32_t slot)
 {
 	struct mote_slot *head = slot_at(s, slot);
 
-	__atomic_store_n(&s->m.marks->mark[slot], 0, __ATOMIC_RELAXED);
+	set_mark(s, slot, 0);
 	s->ops.fold(s->ctx, slot, false);
 	s->ops.gone(s->ctx, slot);
 	__atomic_store_n(&head->key, 0, __ATOMIC_RELAXED);
@@ -254,7 +267,7 @@ static void begin_grace(struct mote_slots *s, uint64_t now)
 /* True if a grace ended. */
 static bool end_grace(struct mote_slots *s, uint64_t now)
 {
-	if (!s->batch.count || !SETTLED(now - s->grace_since))
+	if (!s->batch.count || (WEAK && now - s->grace_since < SETTLE_NS))
 		return false;
 	if (anybody_inside(s)) {
 		s->grace_waits++;
