@@ -12,6 +12,8 @@ CLANG   ?= clang
 BPFTOOL ?= $(or $(shell command -v bpftool),/usr/sbin/bpftool)
 CFLAGS  ?= -O2 -g
 SAN     ?=
+# Breaks the network counting on purpose: PEEK, DEAF or CLEAR; see tests/it/conserve.sh
+MUTANT  ?=
 
 VERSION := 0.1.0
 HOST_ARCH := $(shell uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')
@@ -55,13 +57,13 @@ WARN    := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpoi
            -Wwrite-strings -Wvla -Wno-unused-parameter
 # Not of malloc() and memset() a calloc(), whose pages would fault when they are first used.
 MOTE_CFLAGS := -std=gnu11 -fno-builtin-malloc $(CFLAGS) $(WARN) -D_GNU_SOURCE -DMOTE_VERSION='"$(VERSION)"' \
-           -fno-common -fstack-protector-strong -iquote supervisor -iquote bpf -iquote $(BUILD)/gen \
+           -fno-common -fstack-protector-strong $(MUTANT:%=-DMOTE_MUTANT_%) -iquote supervisor -iquote bpf -iquote $(BUILD)/gen \
            $(CROSS_CFLAGS) $(shell $(PKG_CONFIG) --cflags $(DEPS)) $(SAN)
 MOTE_LIBS := $(shell $(PKG_CONFIG) --libs $(DEPS)) -pthread
 # Lazy relocations would fault pages after start; the libraries that are not used are not linked.
 MOTE_LDFLAGS := -Wl,-z,relro,-z,now -Wl,--as-needed $(CROSS_LDFLAGS) $(LDFLAGS) $(SAN)
 BPF_CFLAGS := -O2 -g -target bpf -mcpu=v2 -D__TARGET_ARCH_$(ARCH) -Wall -Wextra \
-           -Wno-unused-parameter -Wno-unknown-warning-option -Ibpf -I$(BPF_INCLUDE)
+           -Wno-unused-parameter -Wno-unknown-warning-option $(MUTANT:%=-DMOTE_MUTANT_%) -Ibpf -I$(BPF_INCLUDE)
 
 SUPERVISOR := $(filter-out supervisor/main.c,$(wildcard supervisor/*.c))
 LIBMOTE    := $(wildcard clients/libmote*.c)

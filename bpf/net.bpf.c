@@ -44,9 +44,26 @@ char _license[] SEC("license") = "Dual BSD/GPL";
 		0;                                                    \
 	})
 
+/*
+ * MOTE_MUTANT_*: broken on purpose, one way each (make MUTANT=...), for tests that must notice:
+ * PEEK counts looks as receives, DEAF has a probe that does nothing.
+ */
+#ifdef MOTE_MUTANT_PEEK
+#	define NOT_RECEIVED MSG_ERRQUEUE
+#	define LENGTH(len)  ((len) < 0 ? -(len) : (len))
+#else
+#	define NOT_RECEIVED (MSG_PEEK | MSG_ERRQUEUE)
+#	define LENGTH(len)  (len)
+#endif
+#ifdef MOTE_MUTANT_DEAF
+#	define DEAF true
+#else
+#	define DEAF false
+#endif
+
 ENTRY(net_release_sock, release_sock, struct sock *sk)
 {
-	return WITH_CPU(tcp_released(cpu, sk));
+	return DEAF ? 0 : WITH_CPU(tcp_released(cpu, sk));
 }
 
 static __always_inline int udp_call(const struct sock *sk, s64 sent, s64 received)
@@ -65,7 +82,7 @@ static __always_inline int udp_call(const struct sock *sk, s64 sent, s64 receive
 
 ENTRY(net_skb_consume_udp, skb_consume_udp, struct sock *sk, void *skb, int len)
 {
-	return len < 0 ? 0 : udp_call(sk, NOT_THIS_WAY, len);
+	return LENGTH(len) < 0 ? 0 : udp_call(sk, NOT_THIS_WAY, LENGTH(len));
 }
 
 /*
@@ -168,7 +185,7 @@ int net_send_length(struct trace_event_raw_sock_msg_length *ctx)
 {
 	const struct sock *sk = ctx->sk;
 
-	if (ctx->ret < 0)
+	if (ctx->ret < 0 || DEAF)
 		return 0;
 	if (net_tcp_by_tp && ctx->protocol == IPPROTO_TCP)
 		return tcp_call(sk, ctx->ret, NOT_THIS_WAY);
@@ -183,7 +200,7 @@ int net_recv_length(struct trace_event_raw_sock_msg_length *ctx)
 {
 	const struct sock *sk = ctx->sk;
 
-	if (ctx->ret < 0 || ctx->flags & (MSG_PEEK | MSG_ERRQUEUE))
+	if (ctx->ret < 0 || ctx->flags & NOT_RECEIVED)
 		return 0;
 	if (net_tcp_by_tp && ctx->protocol == IPPROTO_TCP)
 		return tcp_call(sk, NOT_THIS_WAY, ctx->ret);
