@@ -111,8 +111,7 @@ static inline bool mote_text_s64(struct mote_text text, int64_t *v)
 	return true;
 }
 
-/* Next word as a number. Where a kernel shows a negative one (a count that raced), it is 0. */
-static inline bool mote_scan_u64(struct mote_scan *line, uint64_t *v)
+static inline bool mote_scan_u64_word(struct mote_scan *line, uint64_t *v)
 {
 	struct mote_text word = mote_scan_word(line);
 	int64_t negative;
@@ -124,6 +123,26 @@ static inline bool mote_scan_u64(struct mote_scan *line, uint64_t *v)
 		return true;
 	}
 	return mote_text_u64(word, v);
+}
+
+/*
+ * Next word as a number. Where a kernel shows a negative one (a count that raced), it is 0. Most
+ * are plain and of less than 20 digits: these are read in one go.
+ */
+static inline bool mote_scan_u64(struct mote_scan *line, uint64_t *v)
+{
+	const char *start = line->at, *at;
+	uint64_t sum = 0;
+
+	while (start < line->end && mote_scan_is_blank(*start))
+		start++;
+	for (at = start; at < line->end && (unsigned char)(*at - '0') <= 9; at++)
+		sum = sum * 10 + (unsigned char)(*at - '0');
+	if (at == start || at - start > 19 || (at < line->end && !mote_scan_is_blank(*at)))
+		return mote_scan_u64_word(line, v);
+	line->at = at;
+	*v = sum;
+	return true;
 }
 
 /* `12.34` times 10^decimals, without a detour by floating point; digits beyond are dropped. */

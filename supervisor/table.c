@@ -273,6 +273,11 @@ void mote_table_end_partial(struct mote_table *t)
 	(void)t; /* rows and fields go only when they are looked for and missed: nothing to do */
 }
 
+struct mote_notes *mote_table_notes(struct mote_table *t)
+{
+	return &t->notes;
+}
+
 enum mote_stream_id mote_table_stream(const struct mote_table *t)
 {
 	return t->stream;

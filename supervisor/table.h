@@ -72,6 +72,20 @@ const char *mote_row_get_str(const struct mote_table *table, const struct mote_r
 uint64_t mote_row_mark(const struct mote_row *row);
 void mote_row_set_mark(struct mote_row *row, uint64_t mark);
 
+/*
+ * Where the parser found which field's line in the text of the last sample, for it to look there
+ * first; empty in a new table.
+ */
+struct mote_notes {
+	size_t length; /* of the text */
+	unsigned int n;
+	struct mote_note {
+		uint16_t at, next;     /* where it began, and the line after it */
+		uint8_t field, length; /* of its name */
+	} note[64];
+};
+struct mote_notes *mote_table_notes(struct mote_table *table);
+
 enum mote_stream_id mote_table_stream(const struct mote_table *table);
 /* The row after `row`, in the order they were made; NULL at the end. NULL starts. */
 const struct mote_row *mote_table_next(const struct mote_table *table, const struct mote_row *row);

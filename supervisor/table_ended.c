@@ -52,6 +52,7 @@ static void remember_ended(struct mote_table *t, const struct mote_row *row)
 	e->time = t->now;
 	memcpy(e->key, row_text(t, row, 0), row->keylen);
 	e->key[row->keylen] = '\0';
+	t->last_ended = t->now;
 	t->ended_head = (t->ended_head + 1) % t->ended_max;
 }
 
@@ -63,7 +64,8 @@ void mote_table_add_ended(struct mote_table *t, const struct mote_row *row)
 
 const char *mote_table_ended(const struct mote_table *t, uint64_t since, unsigned int *cursor)
 {
-	while (*cursor < t->ended_max) {
+	/* The ring is not looked at in vain: nothing of it is in a cache. */
+	while (t->last_ended > since && *cursor < t->ended_max) {
 		const struct ended *e = ended_at(t, t->ended_head + (*cursor)++);
 
 		if (e->time > since)

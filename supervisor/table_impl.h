@@ -52,11 +52,13 @@ struct mote_table {
 	size_t ended_size;
 	unsigned int ended_max, ended_head; /* head: the oldest, which is written over next */
 	uint64_t forgot;                    /* when the youngest key that was written over ended */
+	uint64_t last_ended;                /* when the youngest key ended */
 	struct mote_row *totals;
 	bool any_ended;
 
 	uint64_t fill, peak, dropped;
 	uint64_t epoch;
+	struct mote_notes notes;
 };
 
 static inline struct mote_row *row_at(const struct mote_table *t, uint32_t i)

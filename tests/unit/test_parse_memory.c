@@ -216,6 +216,55 @@ static void foreign_text_is_refused(void **state)
 	mote_table_free(vm);
 }
 
+static void same_rows(const struct mote_table *a, const struct mote_table *b)
+{
+	const struct mote_row *x = mote_table_next(a, NULL), *y = mote_table_next(b, NULL);
+
+	for (unsigned int i = 0; i < VM__FIELDS; i++) {
+		assert_int_equal(mote_row_has(x, i), mote_row_has(y, i));
+		if (mote_row_has(x, i))
+			assert_int_equal(mote_row_get(x, i), mote_row_get(y, i));
+	}
+}
+
+/*
+ * Lines move from sample to sample as numbers grow, come and go: what a table says that knows where
+ * they were is what a new one says.
+ */
+static void lines_that_move(void **state)
+{
+	static const char *const texts[] = {
+		"nr_free_pages 10\npgpgin 5\nunknown 1\npgpgout 6\nx 7\n",
+		"nr_free_pages 9\npgpgin 1000\nunknown 1\npgpgout 60000\nx 7\n",
+		"nr_free_pages 9\npgpgin 1000\nunknown 10000000\npgpgout 70000\nx 7\ny 8\n",
+		"pgpgin 2000\npgpgin 7\npgpgout 80000\n",
+		"pgpgout 90000\npgpgin 2001\n",
+		"pgpgin 2002\nunknown 1\npgpgout2 5\npswpin 3\n",
+		"pgpgin 2003\nunknown 1\npgpgout 90001\npswpin 3\n",
+		"pgpgin 2004\nunknown--1pgpgout 90001\npgpgout 90002\npswpin 4\npgfault 1\n",
+		"nr_free_pages 10\npgpgin 2005\nunknown 1\npgpgout 90003\nx 7\n",
+	};
+	const unsigned int n = sizeof(texts) / sizeof(texts[0]);
+
+	for (unsigned int i = 0; i < n * n; i++) {
+		struct mote_table *old = mote_table_new(MOTE_STREAM_VM, 1, 2);
+		struct mote_table *fresh = mote_table_new(MOTE_STREAM_VM, 1, 2);
+		size_t len = strlen(texts[i % n]);
+		char *copy = check_copy(texts[i % n], len);
+
+		mote_parse_vmstat(check_text(texts[i / n]), old, 1);
+		/* Counters do not fall: the second table must have seen the first text, too. */
+		mote_parse_vmstat(check_text(texts[i / n]), fresh, 1);
+		*mote_table_notes(fresh) = (struct mote_notes){ 0 };
+		assert_int_equal(mote_parse_vmstat((struct mote_text){ copy, len }, old, 2), 0);
+		assert_int_equal(mote_parse_vmstat(check_text(texts[i % n]), fresh, 2), 0);
+		same_rows(old, fresh);
+		free(copy);
+		mote_table_free(old);
+		mote_table_free(fresh);
+	}
+}
+
 static void cut_anywhere(void **state)
 {
 	check_cuts(mote_parse_meminfo, MOTE_STREAM_MEMORY, meminfo_5_10, false);
@@ -231,6 +280,7 @@ int main(void)
 		cmocka_unit_test(every_vmstat_field),
 		cmocka_unit_test(numbers_of_64_bits_and_more),
 		cmocka_unit_test(foreign_text_is_refused),
+		cmocka_unit_test(lines_that_move),
 		cmocka_unit_test(cut_anywhere),
 	};
 
