@@ -17,11 +17,7 @@ void mote_classes_init(struct mote_classes *classes, unsigned int max)
 
 static unsigned int in_use(const struct mote_classes *classes)
 {
-	unsigned int n = 0;
-
-	for (unsigned int i = 0; i < MOTE_CLASSES; i++)
-		n += classes->class[i].interval_ms != 0;
-	return n;
+	return (unsigned int)__builtin_popcount(classes->used);
 }
 
 static int find(const struct mote_classes *classes, uint32_t interval_ms)
@@ -48,6 +44,7 @@ int mote_classes_join(struct mote_classes *classes, uint32_t interval_ms, unsign
 		memset(&classes->class[index], 0, sizeof(classes->class[index]));
 		classes->class[index].interval_ms = interval_ms;
 		classes->class[index].since = now;
+		classes->used |= 1u << index;
 		if (in_use(classes) > classes->peak)
 			classes->peak = in_use(classes);
 	}
@@ -66,8 +63,10 @@ void mote_classes_leave(struct mote_classes *classes, unsigned int index, unsign
 	class->users[stream]--;
 	for (unsigned int i = 0; i < MOTE_STREAMS; i++)
 		users += class->users[i];
-	if (!users)
+	if (!users) {
 		class->interval_ms = 0;
+		classes->used &= ~(1u << index);
+	}
 }
 
 bool mote_class_due(const struct mote_class *class, uint64_t before, uint64_t now)
@@ -82,8 +81,9 @@ bool mote_class_due(const struct mote_class *class, uint64_t before, uint64_t no
 uint32_t mote_classes_due(const struct mote_classes *classes, uint64_t before, uint64_t now)
 {
 	uint32_t streams = 0;
+	unsigned int c;
 
-	for (unsigned int c = 0; c < MOTE_CLASSES; c++) {
+	mote_for_each_bit (c, classes->used) {
 		if (!mote_class_due(&classes->class[c], before, now))
 			continue;
 		for (unsigned int i = 0; i < MOTE_STREAMS; i++)
@@ -95,8 +95,9 @@ uint32_t mote_classes_due(const struct mote_classes *classes, uint64_t before, u
 uint32_t mote_classes_streams(const struct mote_classes *classes)
 {
 	uint32_t streams = 0;
+	unsigned int c;
 
-	for (unsigned int c = 0; c < MOTE_CLASSES; c++) {
+	mote_for_each_bit (c, classes->used) {
 		for (unsigned int i = 0; i < MOTE_STREAMS; i++)
 			streams |= (uint32_t)(classes->class[c].users[i] != 0) << i;
 	}
@@ -117,8 +118,9 @@ static uint32_t gcd(uint32_t a, uint32_t b)
 uint32_t mote_classes_period_ms(const struct mote_classes *classes)
 {
 	uint32_t period = 0;
+	unsigned int c;
 
-	for (unsigned int c = 0; c < MOTE_CLASSES; c++)
+	mote_for_each_bit (c, classes->used)
 		period = gcd(period, classes->class[c].interval_ms);
 	return period;
 }

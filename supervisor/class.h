@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "bits.h"
 #include "frame.h"
 #include "schema.h"
 #include "table.h"
@@ -28,6 +29,7 @@ struct mote_class {
 
 struct mote_classes {
 	unsigned int max, peak;
+	uint32_t used; /* bit per class: those that are not are not looked at each tick */
 	uint64_t refused;
 	struct mote_class class[MOTE_CLASSES];
 };

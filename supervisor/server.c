@@ -23,10 +23,10 @@ static void evict(void *ctx, uint32_t id)
 {
 	struct mote_server *server = ctx;
 
-	for (unsigned int i = 0; i < server->nsubs; i++) {
-		if (server->subs[i].fd >= 0)
-			mote_subscriber_evict(&server->subs[i], server->arena, id);
-	}
+	unsigned int i;
+
+	mote_for_each_bit (i, server->present)
+		mote_subscriber_evict(&server->subs[i], server->arena, id);
 }
 
 struct mote_server *mote_server_new(const struct mote_options *options, struct mote_engine *engine,
@@ -160,6 +160,7 @@ static void finish_close(struct mote_server *server, struct mote_subscriber *sub
 	server->frames_dropped += sub->frames_dropped;
 	server->bytes_dropped += sub->bytes_dropped;
 	server->connected--;
+	server->present &= ~(1ull << (sub - server->subs));
 	sub->fd = -1;
 	sub->generation++;
 }
@@ -250,6 +251,7 @@ static void welcome(struct mote_server *server, struct mote_subscriber *sub, int
 	memset(sub, 0, sizeof(*sub));
 	memset(sub->class_of, MOTE_NO_CLASS, sizeof(sub->class_of));
 	sub->fd = fd;
+	server->present |= 1ull << (sub - server->subs);
 	sub->copy = copy;
 	sub->generation = generation;
 	sub->since = server->now;
@@ -410,6 +412,8 @@ uint32_t mote_server_urgent(const struct mote_server *server)
 
 void mote_server_stats(const struct mote_server *server, struct mote_server_stats *stats)
 {
+	unsigned int i;
+
 	*stats = (struct mote_server_stats){
 		.subscribers = server->connected,
 		.refused = server->refused,
@@ -422,11 +426,9 @@ void mote_server_stats(const struct mote_server *server, struct mote_server_stat
 				 server->refused },
 		.queue = { server->options->socket_queue, 0, server->queue_peak, 0 },
 	};
-	for (unsigned int i = 0; i < server->nsubs; i++) {
+	mote_for_each_bit (i, server->present) {
 		const struct mote_subscriber *sub = &server->subs[i];
 
-		if (sub->fd < 0)
-			continue;
 		stats->frames_sent += sub->frames_sent;
 		stats->bytes_sent += sub->bytes_sent;
 		stats->frames_dropped += sub->frames_dropped;

@@ -25,6 +25,7 @@ struct mote_server {
 
 	struct mote_subscriber *subs;
 	unsigned int nsubs;
+	uint64_t present; /* bit per slot that has a connection; there are at most 64 */
 	struct mote_arena *arena;
 	struct mote_classes classes;
 	uint32_t urgent;

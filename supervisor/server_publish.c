@@ -28,10 +28,11 @@ static void queue_shared(struct mote_server *server, uint32_t id, unsigned int c
 			 unsigned int stream)
 {
 	uint32_t len = mote_arena_get(server->arena, id)->len;
+	unsigned int i;
 
 	server->encoded += len;
 	mote_arena_ref(server->arena, id);
-	for (unsigned int i = 0; i < server->nsubs; i++) {
+	mote_for_each_bit (i, server->present) {
 		struct mote_subscriber *sub = &server->subs[i];
 
 		if (!takes(sub, class, stream))
@@ -48,7 +49,9 @@ static void queue_shared(struct mote_server *server, uint32_t id, unsigned int c
 
 static void lose_class(struct mote_server *server, unsigned int class, unsigned int stream)
 {
-	for (unsigned int i = 0; i < server->nsubs; i++) {
+	unsigned int i;
+
+	mote_for_each_bit (i, server->present) {
 		if (takes(&server->subs[i], class, stream))
 			mote_subscriber_lost(&server->subs[i], stream, 0);
 	}
@@ -56,7 +59,9 @@ static void lose_class(struct mote_server *server, unsigned int class, unsigned 
 
 static bool class_wanted(const struct mote_server *server, unsigned int class, unsigned int stream)
 {
-	for (unsigned int i = 0; i < server->nsubs; i++) {
+	unsigned int i;
+
+	mote_for_each_bit (i, server->present) {
 		if (takes(&server->subs[i], class, stream))
 			return true;
 	}
@@ -124,8 +129,9 @@ static void open_update(struct mote_server *server, unsigned int c, unsigned int
 static bool class_has_room(const struct mote_server *server, unsigned int c, unsigned int stream)
 {
 	bool any = false, blocked_room = false;
+	unsigned int i;
 
-	for (unsigned int i = 0; i < server->nsubs; i++) {
+	mote_for_each_bit (i, server->present) {
 		const struct mote_subscriber *sub = &server->subs[i];
 		bool room = sub->count < MOTE_QUEUE_FRAMES - 1 &&
 			    sub->queued_bytes + sub->rest_len + server->options->socket_frame <=
@@ -172,6 +178,8 @@ static void encode_class(struct mote_server *server, unsigned int c, unsigned in
 /* What every class of a log has had need not be kept. */
 static void trim_logs(struct mote_server *server)
 {
+	unsigned int c;
+
 	for (unsigned int i = 0; i < MOTE_STREAMS; i++) {
 		const struct mote_source *source = &server->sources[i];
 		uint64_t cursor;
@@ -179,7 +187,7 @@ static void trim_logs(struct mote_server *server)
 		if (!source->ops || !source->ops->head)
 			continue;
 		cursor = source->ops->head(source->ctx);
-		for (unsigned int c = 0; c < MOTE_CLASSES; c++) {
+		mote_for_each_bit (c, server->classes.used) {
 			const struct mote_class *class = &server->classes.class[c];
 
 			if (class->users[i] && class->progress[i].cursor < cursor)
@@ -191,11 +199,11 @@ static void trim_logs(struct mote_server *server)
 
 static void encode_open(struct mote_server *server)
 {
-	for (unsigned int c = 0; c < MOTE_CLASSES; c++) {
-		for (unsigned int i = 0; i < MOTE_STREAMS; i++) {
-			if (server->classes.class[c].open & 1u << i)
-				encode_class(server, c, i);
-		}
+	unsigned int c, i;
+
+	mote_for_each_bit (c, server->classes.used) {
+		mote_for_each_bit (i, server->classes.class[c].open)
+			encode_class(server, c, i);
 	}
 	trim_logs(server);
 }
@@ -274,12 +282,14 @@ static void encode_keys(struct mote_server *server, struct mote_subscriber *sub,
 void mote_server_encode(struct mote_server *server, uint64_t before, uint64_t tick, uint64_t now,
 			uint32_t sampled, uint32_t at_once, bool gap)
 {
+	unsigned int c;
+
 	server->now = now;
 	server->urgent &= ~sampled;
 	if (server->accept_later)
 		mote_server_accept(server);
 	server->accept_later = false;
-	for (unsigned int c = 0; c < MOTE_CLASSES; c++) {
+	mote_for_each_bit (c, server->classes.used) {
 		struct mote_class *class = &server->classes.class[c];
 		uint32_t streams = mote_class_due(class, before, tick) ? ~0u : at_once;
 
@@ -298,12 +308,10 @@ static bool can_send(const struct mote_subscriber *sub)
 static void encode_all_keys(struct mote_server *server)
 {
 	for (unsigned int i = 0; i < server->nsubs; i++) {
-		unsigned int turn = server->first + i;
-		struct mote_subscriber *sub =
-			&server->subs[turn < server->nsubs ? turn : turn - server->nsubs];
+		unsigned int turn = (server->first + i) % server->nsubs;
 
-		if (can_send(sub))
-			encode_keys(server, sub, ~server->urgent);
+		if (server->present >> turn & 1 && can_send(&server->subs[turn]))
+			encode_keys(server, &server->subs[turn], ~server->urgent);
 	}
 	if (++server->first == server->nsubs)
 		server->first = 0;
@@ -318,9 +326,9 @@ static void encode_more(struct mote_server *server)
 
 static unsigned int send_all(struct mote_server *server)
 {
-	unsigned int n = 0;
+	unsigned int n = 0, i;
 
-	for (unsigned int i = 0; i < server->nsubs; i++) {
+	mote_for_each_bit (i, server->present) {
 		struct mote_subscriber *sub = &server->subs[i];
 
 		if (!can_send(sub) || !mote_subscriber_gather(sub, server->arena))
@@ -336,9 +344,11 @@ static unsigned int send_all(struct mote_server *server)
 
 static bool updates_open(const struct mote_server *server)
 {
-	for (unsigned int c = 0; c < MOTE_CLASSES; c++) {
-		for (unsigned int i = 0; i < MOTE_STREAMS; i++) {
-			if (server->classes.class[c].open & 1u << i && class_has_room(server, c, i))
+	unsigned int c, i;
+
+	mote_for_each_bit (c, server->classes.used) {
+		mote_for_each_bit (i, server->classes.class[c].open) {
+			if (class_has_room(server, c, i))
 				return true;
 		}
 	}
@@ -347,9 +357,11 @@ static bool updates_open(const struct mote_server *server)
 
 bool mote_server_more(const struct mote_server *server)
 {
+	unsigned int i;
+
 	if (updates_open(server))
 		return true;
-	for (unsigned int i = 0; i < server->nsubs; i++) {
+	mote_for_each_bit (i, server->present) {
 		const struct mote_subscriber *sub = &server->subs[i];
 
 		/* What one send takes is on its way; is there more than that? */
