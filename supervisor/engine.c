@@ -20,6 +20,16 @@ bool mote_engine_direct(const struct mote_engine *engine)
 	return engine->direct;
 }
 
+bool mote_engine_ready(const struct mote_engine *engine)
+{
+	return engine->ready;
+}
+
+bool mote_engine_hold(struct mote_engine *engine, int fd, int slot)
+{
+	return engine->ops->hold && engine->ops->hold(engine, fd, slot);
+}
+
 unsigned int mote_engine_blocking_max(const struct mote_engine *engine)
 {
 	return engine->blocking_max;

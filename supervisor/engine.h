@@ -30,13 +30,13 @@ enum mote_op {
 };
 
 enum mote_sqe_flags {
-	MOTE_SQE_LINK = 1, /* the next operation starts when this one has ended, failed or not */
-	MOTE_SQE_SLOT = 2, /* fd is a slot of direct descriptors */
-	MOTE_SQE_ASYNC =
-		4, /* to a worker at once: without it a /proc read is poll-armed and retried */
+	MOTE_SQE_LINK = 1,  /* the next operation starts when this one has ended, failed or not */
+	MOTE_SQE_SLOT = 2,  /* fd is a slot of direct descriptors */
+	MOTE_SQE_ASYNC = 4, /* to a worker at once: it may take long, or is not always ready */
 	MOTE_SQE_MAY_BLOCK = 8, /* may wait for another process: never linked behind the timer */
 	MOTE_SQE_NOWAIT = 16,
-	MOTE_SQE_WAIT = 32, /* a READ of something that is not always ready: a timer, a signal */
+	MOTE_SQE_WAIT = 32,  /* a READ of something that is not always ready: a timer, a signal */
+	MOTE_SQE_READY = 64, /* an OPEN of a file that always is, see mote_engine_ready() */
 };
 
 #define MOTE_OFFSET_CURRENT UINT64_MAX
@@ -82,6 +82,17 @@ void mote_engine_probe_ring(struct mote_engine_features *features);
 const char *mote_engine_name(const struct mote_engine *engine); /* "uring" or "sync" */
 /* Whether MOTE_OP_OPEN takes a slot. */
 bool mote_engine_direct(const struct mote_engine *engine);
+/*
+ * Whether reads of a slot that was opened with MOTE_SQE_READY need no worker: where the loop's
+ * thread is awake already, for the timer, it makes them itself, and two wake-ups less are a tick's
+ * cost.
+ */
+bool mote_engine_ready(const struct mote_engine *engine);
+/*
+ * Puts a file of /proc that is open into a slot for such reads; false if it is to be read with
+ * MOTE_SQE_ASYNC instead. Before the loop only: it reads the file once.
+ */
+bool mote_engine_hold(struct mote_engine *engine, int fd, int slot);
 /* How many operations that may block can be under way without holding up the others. */
 unsigned int mote_engine_blocking_max(const struct mote_engine *engine);
 /* How many operations can be pushed before the next wait. */
@@ -109,11 +120,12 @@ struct mote_engine_ops {
 	int (*wait)(struct mote_engine *engine, unsigned int want, struct mote_cqe *cqes,
 		    unsigned int max);
 	unsigned int (*room)(const struct mote_engine *engine);
+	bool (*hold)(struct mote_engine *engine, int fd, int slot); /* NULL: never */
 };
 
 struct mote_engine {
 	const struct mote_engine_ops *ops;
-	bool direct;
+	bool direct, ready;
 	unsigned int blocking_max;
 };
 

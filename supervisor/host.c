@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "file.h"
@@ -21,6 +22,7 @@
 #define NAME_TEXT   64  /* device names */
 #define PATH_TEXT   256 /* mount points */
 #define LINE_TEXT   140 /* a line of /proc/net/dev or /proc/diskstats */
+#define VM_TEXT     6144
 #define BIT(stream) (1u << MOTE_STREAM_##stream)
 
 struct mote_host {
@@ -37,10 +39,18 @@ struct mote_host {
 
 typedef int (*parse_fn)(struct mote_host *host, const struct mote_text *texts, uint64_t now);
 
+static uint64_t uptime_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_BOOTTIME, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
 static int parse_stat(struct mote_host *host, const struct mote_text *texts, uint64_t now)
 {
 	int err = mote_parse_stat_cpu(texts[0], host->tables[MOTE_STREAM_CPU], now);
-	int kernel = mote_parse_kernel(texts[0], texts[1], texts[2],
+	int kernel = mote_parse_kernel(texts[0], texts[1], uptime_ms(),
 				       host->tables[MOTE_STREAM_KERNEL], now);
 
 	return err ? err : kernel;
@@ -102,10 +112,7 @@ static const struct collector {
 	const char *files[MOTE_PRESSURES + 1]; /* the first must be there, NULL ends */
 	parse_fn parse;
 } collectors[] = {
-	{ "stat",
-	  BIT(CPU) | BIT(KERNEL),
-	  { "/proc/stat", "/proc/uptime", "/proc/sys/fs/file-nr" },
-	  parse_stat },
+	{ "stat", BIT(CPU) | BIT(KERNEL), { "/proc/stat", "/proc/sys/fs/file-nr" }, parse_stat },
 	{ "meminfo", BIT(MEMORY), { "/proc/meminfo" }, parse_meminfo },
 	{ "vmstat", BIT(VM), { "/proc/vmstat" }, parse_vmstat },
 	{ "loadavg", BIT(LOAD), { "/proc/loadavg" }, parse_load },
@@ -191,6 +198,8 @@ static int open_files(struct mote_host *host, bool direct)
 			if (!err && collectors[c].streams & (BIT(DISK) | BIT(NETDEV)))
 				err = mote_file_reserve(file, LINE_TEXT * rows_of(host->options,
 										  first_stream(c)));
+			else if (!err && collectors[c].streams & BIT(VM))
+				err = mote_file_reserve(file, VM_TEXT);
 			if (err == -ENOMEM)
 				return err;
 			if (err && i == 0)
@@ -287,6 +296,12 @@ const char *mote_host_note(const struct mote_host *host)
 uint32_t mote_host_files(const struct mote_host *host)
 {
 	return host->nfiles;
+}
+
+void mote_host_hold(struct mote_host *host, struct mote_engine *engine)
+{
+	for (unsigned int i = 0; i < host->nfiles; i++)
+		mote_file_hold(&host->files[i], engine);
 }
 
 unsigned int mote_host_push(struct mote_host *host, struct mote_engine *engine, uint32_t streams)

@@ -29,6 +29,8 @@ const char *mote_host_why(const struct mote_host *host, enum mote_stream_id stre
 /* Why netdev's total may count a byte twice on this host, or NULL. */
 const char *mote_host_note(const struct mote_host *host);
 
+/* Lets a ring read the files without a worker, as far as it can. Before the loop only. */
+void mote_host_hold(struct mote_host *host, struct mote_engine *engine);
 /* Pushes the reads of the collectors that feed `streams`; operations pushed. `base`: first index.
  */
 unsigned int mote_host_push(struct mote_host *host, struct mote_engine *engine, uint32_t streams);

@@ -138,6 +138,8 @@ int mote_loop_open(const struct mote_loop_parts *parts, struct mote_loop **out)
 	loop->naming_index = files + 2;
 	loop->self_index = files + 3;
 	loop->network_index = loop->self_index + MOTE_SELF_FILES;
+	if (parts->host)
+		mote_host_hold(parts->host, parts->engine);
 	read_offsets(&loop->boot_offset, &loop->real_offset);
 	loop->last = clock_ns(CLOCK_MONOTONIC);
 	loop->longest = loop->network_longest = NS_PER_S;

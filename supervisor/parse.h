@@ -29,9 +29,11 @@ struct mote_text {
 
 /* /proc/stat to the cpu rows */
 int mote_parse_stat_cpu(struct mote_text stat, struct mote_table *cpu, uint64_t now);
-/* /proc/stat, /proc/uptime and /proc/sys/fs/file-nr to the kernel row; the latter two may be empty
+/*
+ * /proc/stat and /proc/sys/fs/file-nr, which may be empty, to the kernel row; `uptime` in ms: what
+ * /proc/uptime has is CLOCK_BOOTTIME, which is cheaper to ask.
  */
-int mote_parse_kernel(struct mote_text stat, struct mote_text uptime, struct mote_text file_nr,
+int mote_parse_kernel(struct mote_text stat, struct mote_text file_nr, uint64_t uptime,
 		      struct mote_table *kernel, uint64_t now);
 int mote_parse_meminfo(struct mote_text text, struct mote_table *memory, uint64_t now);
 int mote_parse_vmstat(struct mote_text text, struct mote_table *vm, uint64_t now);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * /proc/stat: the CPUs and the kernel's own counters, with /proc/uptime and file-nr. An offline
+ * /proc/stat: the CPUs and the kernel's own counters, with the uptime and file-nr. An offline
  * CPU is not listed; its row stays with the values it had and `online` 0, so that sums over CPUs
  * do not fall. The kernel itself lets idle and iowait go backwards (fs/proc/stat.c adds the time
  * since the last idle entry without a lock); the table's counter rule hides that.
@@ -108,20 +108,6 @@ static bool parse_stat_line(struct mote_scan *line, struct mote_table *kernel, s
 	return false;
 }
 
-/* `1108.55 2170.72`: since boot, idle of all CPUs */
-static bool parse_uptime(struct mote_text uptime, struct mote_table *kernel, struct mote_row *row)
-{
-	struct mote_scan text = mote_scan_text(uptime), line;
-	uint64_t ms;
-
-	if (!uptime.len)
-		return true;
-	if (!mote_scan_line(&text, &line) || !mote_text_fixed(mote_scan_word(&line), 3, &ms))
-		return false;
-	mote_row_set(kernel, row, KERNEL_UPTIME, ms);
-	return true;
-}
-
 /* `486 0 2466165`: allocated, always 0, the most there may be */
 static bool parse_file_nr(struct mote_text file_nr, struct mote_table *kernel, struct mote_row *row)
 {
@@ -138,7 +124,7 @@ static bool parse_file_nr(struct mote_text file_nr, struct mote_table *kernel, s
 	return true;
 }
 
-int mote_parse_kernel(struct mote_text stat, struct mote_text uptime, struct mote_text file_nr,
+int mote_parse_kernel(struct mote_text stat, struct mote_text file_nr, uint64_t uptime,
 		      struct mote_table *kernel, uint64_t now)
 {
 	struct mote_scan text = mote_scan_text(stat), line;
@@ -151,7 +137,7 @@ int mote_parse_kernel(struct mote_text stat, struct mote_text uptime, struct mot
 	while (mote_scan_line(&text, &line))
 		known += parse_stat_line(&line, kernel, row, &taken);
 	whole = known && mote_scan_done(&text);
-	whole &= parse_uptime(uptime, kernel, row);
+	mote_row_set(kernel, row, KERNEL_UPTIME, uptime);
 	whole &= parse_file_nr(file_nr, kernel, row);
 	return mote_scan_finish(kernel, whole);
 }

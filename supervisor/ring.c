@@ -10,12 +10,15 @@
 #include "engine.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <liburing.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "thread.h"
@@ -61,8 +64,11 @@ static void prepare(struct io_uring_sqe *out, const struct mote_sqe *sqe)
 	case MOTE_OP_OPEN:
 		/* O_CLOEXEC is refused for direct descriptors, which no exec can inherit. */
 		if (sqe->slot >= 0)
-			io_uring_prep_openat_direct(out, sqe->fd, sqe->path, O_RDONLY, 0,
-						    (unsigned int)sqe->slot);
+			io_uring_prep_openat_direct(out, sqe->fd, sqe->path,
+						    O_RDONLY | (sqe->flags & MOTE_SQE_READY
+									? O_NONBLOCK
+									: 0),
+						    0, (unsigned int)sqe->slot);
 		else
 			io_uring_prep_openat(out, sqe->fd, sqe->path, O_RDONLY | O_CLOEXEC, 0);
 		break;
@@ -135,6 +141,56 @@ static int ring_wait(struct mote_engine *engine, unsigned int want, struct mote_
 	return (int)n;
 }
 
+/* Reads a slot as a tick does; the ring is idle. */
+static int read_slot(struct io_uring *ring, int slot)
+{
+	struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
+	struct io_uring_cqe *cqe;
+	char buf[64];
+	int res;
+
+	io_uring_prep_read(sqe, slot, buf, sizeof(buf), 0);
+	sqe->flags |= IOSQE_FIXED_FILE;
+	res = io_uring_submit(ring);
+	if (res < 0)
+		return res;
+	do
+		res = io_uring_wait_cqe(ring, &cqe);
+	while (res == -EINTR);
+	if (res)
+		return res;
+	res = cqe->res;
+	io_uring_cqe_seen(ring, cqe);
+	return res;
+}
+
+/*
+ * io_uring reads a file in the thread that submits if the file says that it does not block, which
+ * those of /proc do by O_NONBLOCK only. A slot knows what its file said when it was put there, and
+ * a read that gave less than the buffer takes is made once more, in vain, unless the file said
+ * nothing then and is O_NONBLOCK now. Where that is refused (-EAGAIN: 6.11 and some before, and
+ * files without poll()), the file says it at once.
+ */
+static bool ring_hold(struct mote_engine *engine, int fd, int slot)
+{
+	struct io_uring *ring = &ring_of(engine)->ring;
+	int flags = fcntl(fd, F_GETFL);
+	struct statfs fs;
+
+	/* A file that a container has in its place may block for all we know. */
+	if (!engine->ready || fstatfs(fd, &fs) || fs.f_type != PROC_SUPER_MAGIC ||
+	    io_uring_register_files_update(ring, (unsigned int)slot, &fd, 1) != 1)
+		return false;
+	fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+	if (read_slot(ring, slot) > 0)
+		return true;
+	io_uring_register_files_update(ring, (unsigned int)slot, &fd, 1);
+	if (read_slot(ring, slot) > 0)
+		return true;
+	fcntl(fd, F_SETFL, flags);
+	return false;
+}
+
 static const struct mote_engine_ops ring_ops = {
 	.name = "uring",
 	.close = ring_close,
@@ -142,6 +198,7 @@ static const struct mote_engine_ops ring_ops = {
 	.end_chain = ring_end_chain,
 	.wait = ring_wait,
 	.room = ring_room,
+	.hold = ring_hold,
 };
 
 /*
@@ -173,7 +230,7 @@ static int ring_setup(struct io_uring *ring, unsigned int entries, bool *single)
 }
 
 /* Tries the chain itself: the opcode is older than the late file assignment that it needs. */
-static bool ring_has_direct(struct io_uring *ring)
+static bool ring_has_direct(struct io_uring *ring, int flags)
 {
 	struct io_uring_cqe *cqe;
 	struct io_uring_sqe *open, *sqe, *close;
@@ -186,7 +243,7 @@ static bool ring_has_direct(struct io_uring *ring)
 	open = io_uring_get_sqe(ring);
 	sqe = io_uring_get_sqe(ring);
 	close = io_uring_get_sqe(ring);
-	io_uring_prep_openat_direct(open, AT_FDCWD, "/proc/self/stat", O_RDONLY, 0, 0);
+	io_uring_prep_openat_direct(open, AT_FDCWD, "/proc/self/stat", O_RDONLY | flags, 0, 0);
 	open->flags |= IOSQE_IO_HARDLINK;
 	io_uring_prep_read(sqe, 0, buf, sizeof(buf), 0);
 	sqe->flags |= IOSQE_FIXED_FILE | IOSQE_IO_HARDLINK;
@@ -213,12 +270,14 @@ static bool ring_register_slots(struct io_uring *ring)
 
 static void *probe_direct(void *arg)
 {
+	struct mote_engine *engine = arg;
 	struct io_uring ring;
 	bool single;
 
 	if (ring_setup(&ring, 8, &single))
 		return NULL;
-	*(bool *)arg = ring_register_slots(&ring) && ring_has_direct(&ring);
+	engine->direct = ring_register_slots(&ring) && ring_has_direct(&ring, 0);
+	engine->ready = engine->direct && ring_has_direct(&ring, O_NONBLOCK);
 	io_uring_queue_exit(&ring);
 	return NULL;
 }
@@ -227,15 +286,12 @@ static void *probe_direct(void *arg)
  * In a thread of its own: workers belong to the thread that submitted, the last of them stays until
  * that ends, and has the capabilities of when it was made. mote's own must not be that old.
  */
-static bool probe_direct_apart(void)
+static void probe_direct_apart(struct mote_engine *engine)
 {
 	pthread_t thread;
-	bool direct = false;
 
-	if (mote_thread_start(&thread, "mote-probe", probe_direct, &direct))
-		return false;
-	pthread_join(thread, NULL);
-	return direct;
+	if (!mote_thread_start(&thread, "mote-probe", probe_direct, engine))
+		pthread_join(thread, NULL);
 }
 
 int mote_engine_open_ring(const struct mote_engine_config *config, struct mote_engine **out)
@@ -253,7 +309,9 @@ int mote_engine_open_ring(const struct mote_engine_config *config, struct mote_e
 		return err;
 	}
 	engine->base.ops = &ring_ops;
-	engine->base.direct = probe_direct_apart() && ring_register_slots(&engine->ring);
+	probe_direct_apart(&engine->base);
+	if (!ring_register_slots(&engine->ring))
+		engine->base.direct = engine->base.ready = false;
 	/* One worker must stay free for the tick's chain. Unbounded (before 5.15): many are. */
 	engine->base.blocking_max = io_uring_register_iowq_max_workers(&engine->ring, workers)
 					    ? 2
@@ -268,6 +326,7 @@ void mote_engine_probe_ring(struct mote_engine_features *features)
 	struct io_uring ring;
 	unsigned int workers[2] = { 1, 1 };
 	struct io_uring_probe *probe;
+	struct mote_engine engine = { 0 };
 
 	memset(features, 0, sizeof(*features));
 	features->error = ring_setup(&ring, 8, &features->single_issuer);
@@ -278,7 +337,8 @@ void mote_engine_probe_ring(struct mote_engine_features *features)
 		features->last_op = probe->last_op;
 		io_uring_free_probe(probe);
 	}
-	features->direct = probe_direct_apart();
+	probe_direct_apart(&engine);
+	features->direct = engine.direct;
 	features->worker_bound = !io_uring_register_iowq_max_workers(&ring, workers);
 	io_uring_queue_exit(&ring);
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* /proc/stat to the cpu and kernel rows, the latter with /proc/uptime and file-nr. */
+/* /proc/stat to the cpu and kernel rows, the latter with file-nr. */
 #include "fuzz_tables.h"
 
 static int parse_kernel(struct mote_text text, struct mote_table *table, uint64_t now)
 {
-	struct mote_text stat = fuzz_split(&text, 1), uptime = fuzz_split(&text, 1);
+	struct mote_text stat = fuzz_split(&text, 1);
 
-	return mote_parse_kernel(stat, uptime, text, table, now);
+	return mote_parse_kernel(stat, text, now, table, now);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -175,6 +176,64 @@ static void test_many_pages(void **state)
 	each(check_many_pages);
 }
 
+/* Held: strides instead of opening, and no more of them than the text needs. */
+static void check_strides(struct mote_engine *engine, bool direct)
+{
+	struct mote_file file;
+
+	if (!mote_engine_ready(engine))
+		return;
+	set_timers(TIMERS);
+	assert_int_equal(mote_file_open(&file, "/proc/self/timers", SLOT, direct), 0);
+	assert_true(file.reopen);
+	mote_file_hold(&file, engine);
+	assert_true(file.held && file.paged && !file.reopen);
+	for (unsigned int n = TIMERS; n; n -= 20) {
+		set_timers(n);
+		same(sample(&file, engine), "/proc/self/timers");
+		assert_int_equal(file.error, 0);
+		assert_false(file.cut);
+		assert_true(mote_file_ops(&file) <= file.len / 3500 + 2);
+	}
+	set_timers(TIMERS);
+	sample(&file, engine);
+	assert_true(file.cut);
+	same(sample(&file, engine), "/proc/self/timers");
+	assert_false(file.cut);
+	mote_file_close(&file);
+	set_timers(0);
+}
+
+static void check_strides_growth(struct mote_engine *engine, bool direct)
+{
+	struct mote_file file;
+
+	if (!mote_engine_ready(engine))
+		return;
+	set_timers(10);
+	assert_int_equal(mote_file_open(&file, "/proc/self/timers", SLOT, direct), 0);
+	assert_int_equal(mote_file_reserve(&file, 20000), 0);
+	mote_file_hold(&file, engine);
+	assert_true(file.held);
+	same(sample(&file, engine), "/proc/self/timers");
+	assert_int_equal(mote_file_ops(&file), 1);
+	set_timers(TIMERS);
+	sample(&file, engine);
+	assert_true(file.cut);
+	for (int i = 0; i < 3; i++) {
+		same(sample(&file, engine), "/proc/self/timers");
+		assert_true(file.paged && !file.cut);
+	}
+	mote_file_close(&file);
+	set_timers(0);
+}
+
+static void test_strides(void **state)
+{
+	each(check_strides);
+	each(check_strides_growth);
+}
+
 /*
  * Small at the start, then of several pages. A seq_file gives one page to a read, whole lines: the
  * sample in which it grew must not pass for the whole, the next one is.
@@ -272,6 +331,8 @@ static void test_descriptors(void **state)
 	each(check_vanishes);
 	each(check_growth);
 	each(check_small);
+	each(check_strides);
+	each(check_strides_growth);
 	after = dup(0);
 	close(after);
 	assert_int_equal(before, after);
@@ -313,6 +374,57 @@ static void check_iterator(struct mote_engine *engine, bool direct)
 static void test_iterator(void **state)
 {
 	each(check_iterator);
+}
+
+static unsigned int threads(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	unsigned int n = 0;
+
+	while (readdir(tasks))
+		n++;
+	closedir(tasks);
+	return n;
+}
+
+static void check_held(struct mote_engine *engine, bool direct)
+{
+	struct mote_file file;
+	unsigned int before = threads();
+
+	assert_int_equal(mote_file_open(&file, "/proc/version", SLOT, direct), 0);
+	mote_file_hold(&file, engine);
+	assert_int_equal(file.held, mote_engine_ready(engine));
+	for (int i = 0; i < 3; i++)
+		same(sample(&file, engine), "/proc/version");
+	/* Workers are threads of the process. */
+	if (file.held)
+		assert_int_equal(threads(), before);
+	mote_file_close(&file);
+}
+
+/* The first test: the ring has no workers yet. */
+static void test_held(void **state)
+{
+	each(check_held);
+}
+
+/* Not /proc's: it may block. */
+static void test_not_held(void **state)
+{
+	struct mote_file file;
+
+	write_file("one\n", 4);
+	for (int i = 0; i < 2; i++) {
+		if (!engines[i])
+			continue;
+		assert_int_equal(mote_file_open(&file, path, SLOT, true), 0);
+		mote_file_hold(&file, engines[i]);
+		assert_false(file.held);
+		same(sample(&file, engines[i]), path);
+		mote_file_close(&file);
+	}
+	unlink(path);
 }
 
 /* By hand: `results` of the reads, and what the text is then. */
@@ -375,14 +487,39 @@ static void test_short_reads(void **state)
 	unlink(path);
 }
 
+/* A kernel that takes a file for one that may block after all. */
+static void test_refused(void **state)
+{
+	static struct fake_engine fake;
+	struct mote_file file;
+
+	fake_engine_init(&fake, true);
+	fake.base.ready = true;
+	assert_int_equal(mote_file_open_iterator(&file, AT_FDCWD, path, SLOT, true), 0);
+	assert_int_equal(mote_file_push(&file, &fake.base, 7), 3);
+	for (unsigned int i = 0; i < 3; i++)
+		assert_false(fake.pushed[i].flags & MOTE_SQE_ASYNC);
+	assert_true(fake.pushed[0].flags & MOTE_SQE_READY);
+	fake.n = 0;
+	assert_int_equal(by_hand(&file, &fake, (const int[]){ -EAGAIN, 0, 0, 0 }).len, 0);
+	assert_int_equal(file.error, -EAGAIN);
+	assert_int_equal(mote_file_push(&file, &fake.base, 7), 3);
+	for (unsigned int i = 0; i < 3; i++)
+		assert_true(fake.pushed[i].flags & MOTE_SQE_ASYNC);
+	assert_false(fake.pushed[0].flags & MOTE_SQE_READY);
+	mote_file_close(&file);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_small),       cmocka_unit_test(test_many_pages),
-		cmocka_unit_test(test_growth),      cmocka_unit_test(test_cut),
-		cmocka_unit_test(test_vanishes),    cmocka_unit_test(test_descriptors),
-		cmocka_unit_test(test_missing),     cmocka_unit_test(test_iterator),
-		cmocka_unit_test(test_short_reads),
+		cmocka_unit_test(test_held),        cmocka_unit_test(test_small),
+		cmocka_unit_test(test_many_pages),  cmocka_unit_test(test_growth),
+		cmocka_unit_test(test_cut),         cmocka_unit_test(test_vanishes),
+		cmocka_unit_test(test_descriptors), cmocka_unit_test(test_missing),
+		cmocka_unit_test(test_iterator),    cmocka_unit_test(test_short_reads),
+		cmocka_unit_test(test_not_held),    cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_strides),
 	};
 
 	return cmocka_run_group_tests(tests, open_engines, close_engines);

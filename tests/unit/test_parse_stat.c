@@ -118,7 +118,7 @@ static void foreign_text_is_refused(void **state)
 	assert_int_equal(mote_parse_stat_cpu(none, cpu, 2), -EBADMSG);
 	assert_int_equal(mote_parse_stat_cpu(check_text("MemTotal: 1 kB\n"), cpu, 3), -EBADMSG);
 	assert_int_equal(value_of(cpu, "3", CPU_ONLINE), 1);
-	assert_int_equal(mote_parse_kernel(none, none, none, kernel, 1), -EBADMSG);
+	assert_int_equal(mote_parse_kernel(none, none, 0, kernel, 1), -EBADMSG);
 	mote_table_free(cpu);
 	mote_table_free(kernel);
 }
@@ -142,8 +142,9 @@ static void kernel_row(void **state)
 		123248, 1, 14780, 4, 934, 56534, 5, 2, 28009, 6, 22985
 	};
 
-	assert_int_equal(mote_parse_kernel(check_text(stat_6_1), check_text("1108.55 2170.72\n"),
-					   check_text("486\t0\t9223372036854775807\n"), kernel, 1),
+	assert_int_equal(mote_parse_kernel(check_text(stat_6_1),
+					   check_text("486\t0\t9223372036854775807\n"), 1108550,
+					   kernel, 1),
 			 0);
 	assert_int_equal(value_of(kernel, "", KERNEL_INTERRUPTS), 176148);
 	assert_int_equal(value_of(kernel, "", KERNEL_CONTEXT_SWITCHES), 343272);
@@ -159,24 +160,24 @@ static void kernel_row(void **state)
 	mote_table_free(kernel);
 }
 
-static void kernel_row_without_uptime(void **state)
+static void kernel_row_without_file_nr(void **state)
 {
 	struct mote_table *kernel = mote_table_new(MOTE_STREAM_KERNEL, 1, 16);
 
-	assert_int_equal(mote_parse_kernel(check_text(stat_6_1), none, none, kernel, 1), 0);
-	assert_true(is_absent(kernel, "", KERNEL_UPTIME));
+	assert_int_equal(mote_parse_kernel(check_text(stat_6_1), none, 5, kernel, 1), 0);
 	assert_true(is_absent(kernel, "", KERNEL_FILE_HANDLES));
 	/* cut: refused, and what it says already stays */
-	assert_int_equal(mote_parse_kernel(check_text(stat_6_1), check_text("12"), none, kernel, 2),
+	assert_int_equal(mote_parse_kernel(check_text(stat_6_1), check_text("12"), 6, kernel, 2),
 			 -EBADMSG);
-	assert_true(is_absent(kernel, "", KERNEL_UPTIME));
+	assert_true(is_absent(kernel, "", KERNEL_FILE_HANDLES));
+	assert_int_equal(value_of(kernel, "", KERNEL_UPTIME), 6);
 	assert_int_equal(value_of(kernel, "", KERNEL_FORKS), 5507);
 	mote_table_free(kernel);
 }
 
 static int parse_kernel_only(struct mote_text text, struct mote_table *table, uint64_t now)
 {
-	return mote_parse_kernel(text, none, none, table, now);
+	return mote_parse_kernel(text, none, 1, table, now);
 }
 
 static void cut_anywhere(void **state)
@@ -211,7 +212,7 @@ int main(void)
 		cmocka_unit_test(foreign_text_is_refused),
 		cmocka_unit_test(a_full_table_keeps_the_total),
 		cmocka_unit_test(kernel_row),
-		cmocka_unit_test(kernel_row_without_uptime),
+		cmocka_unit_test(kernel_row_without_file_nr),
 		cmocka_unit_test(cut_anywhere),
 		cmocka_unit_test(a_cut_among_the_cpus_is_refused),
 	};
