@@ -19,7 +19,7 @@ VERSION := 0.1.0
 HOST_ARCH := $(shell uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')
 ARCH    := $(HOST_ARCH)
 
-# Another architecture than this machine's: a static build with libraries of its own.
+# Another architecture than this machine's: libraries, headers and C library are in a folder of their own.
 ifneq ($(ARCH),$(HOST_ARCH))
 ifneq ($(ARCH),arm64)
 $(error cannot build for ARCH=$(ARCH) on $(HOST_ARCH): only for arm64)
@@ -27,14 +27,13 @@ endif
 SYSROOT   ?= $(BUILD)/sysroot
 MULTIARCH := aarch64-linux-gnu
 # CC=clang of the outer make is the native build's
-override CC := $(MULTIARCH)-gcc
+override CC := $(MULTIARCH)-gcc --sysroot=$(SYSROOT)
 AR        := $(MULTIARCH)-ar
 PKG_CONFIG := PKG_CONFIG_LIBDIR=$(SYSROOT)/usr/lib/$(MULTIARCH)/pkgconfig \
-              PKG_CONFIG_SYSROOT_DIR=$(SYSROOT) pkg-config --static
-CROSS_CFLAGS  := -isystem $(SYSROOT)/usr/include -isystem $(SYSROOT)/usr/include/$(MULTIARCH)
-# The linker warns of getgrnam(); what it reads is /etc/group, for which no shared library is loaded.
-CROSS_LDFLAGS := -static -L$(SYSROOT)/usr/lib/$(MULTIARCH)
-BPF_INCLUDE := /usr/$(MULTIARCH)/include
+              PKG_CONFIG_SYSROOT_DIR=$(SYSROOT) pkg-config
+# for the libraries of libraries
+CROSS_LDFLAGS := -Wl,-rpath-link,$(SYSROOT)/usr/lib/$(MULTIARCH):$(SYSROOT)/lib/$(MULTIARCH)
+BPF_INCLUDE := $(SYSROOT)/usr/include/$(MULTIARCH)
 SETUP     := ci/setup build cross && ci/sysroot $(SYSROOT) arm64
 else
 PKG_CONFIG := pkg-config
@@ -58,7 +57,7 @@ WARN    := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpoi
 # Not of malloc() and memset() a calloc(), whose pages would fault when they are first used.
 MOTE_CFLAGS := -std=gnu11 -fno-builtin-malloc $(CFLAGS) $(WARN) -D_GNU_SOURCE -DMOTE_VERSION='"$(VERSION)"' \
            -fno-common -fstack-protector-strong $(MUTANT:%=-DMOTE_MUTANT_%) -iquote supervisor -iquote bpf -iquote $(BUILD)/gen \
-           $(CROSS_CFLAGS) $(shell $(PKG_CONFIG) --cflags $(DEPS)) $(SAN)
+           $(shell $(PKG_CONFIG) --cflags $(DEPS)) $(SAN)
 MOTE_LIBS := $(shell $(PKG_CONFIG) --libs $(DEPS)) -pthread
 # Lazy relocations would fault pages after start; the libraries that are not used are not linked.
 MOTE_LDFLAGS := -Wl,-z,relro,-z,now -Wl,--as-needed $(CROSS_LDFLAGS) $(LDFLAGS) $(SAN)
@@ -75,7 +74,7 @@ STRESS     := $(filter-out %.bpf.c,$(wildcard tests/slots/*.c))
 BENCHES    := $(wildcard bench/*.c)
 obj         = $(patsubst %.c,$(BUILD)/%.o,$(1))
 
-all: $(BUILD)/moted $(BUILD)/mote $(BUILD)/libmote.a $(if $(CROSS_LDFLAGS),,$(BUILD)/libmote.so) $(BUILD)/libmote.pc
+all: $(BUILD)/moted $(BUILD)/mote $(BUILD)/libmote.a $(BUILD)/libmote.so $(BUILD)/libmote.pc
 
 ## BPF: every bpf/*.bpf.c but net.bpf.c linked into one object, and its skeleton
 $(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c
