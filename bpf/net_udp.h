@@ -10,10 +10,13 @@
 
 #include "net.h"
 
-/* Without a probe at its end, a socket's address may be another's by now. */
+/*
+ * The address may be another socket's by now: without a probe at the end, and where that was left
+ * out, as a kprobe program is that interrupts another one on its CPU.
+ */
 static __always_inline bool udp_is_other(const struct mote_socket *s, const struct sock *sk)
 {
-	return net_udp_recv_by_tp && s->inode != net_inode(sk);
+	return s->inode != net_inode(sk);
 }
 
 /* Connected, bound or neither: seen when it is used. */

@@ -14,6 +14,8 @@
  */
 #define WALK_NS      (10 * NS_PER_S)
 #define WALK_NS_EACH (NS_PER_MS)
+/* Where a hook tells of UDP's ends the walk finds only what that missed. */
+#define WALK_SELDOM 6
 /* Slots that the time until the next sample may take: ended ones are free two or three later. */
 #define PACE_PART 8
 #define PACE_MIN  (250 * NS_PER_MS)
@@ -22,7 +24,7 @@
 
 /*
  * TCP: what changes while nobody calls, and what hooks do not see. UDP: which sockets are gone,
- * where no hook tells.
+ * where no hook tells, and where the hook's program was left out.
  */
 static bool walk_is_due(const struct mote_network *network, int file, uint64_t time, bool watched)
 {
@@ -30,8 +32,10 @@ static bool walk_is_due(const struct mote_network *network, int file, uint64_t t
 	uint64_t sockets = network->sum[protocol].sockets, least = WALK_NS;
 	uint64_t period = sockets * WALK_NS_EACH;
 
-	if (file == FILE_TCP ? !watched : network->maps->has[MOTE_NET_DESTROY])
+	if (file == FILE_TCP && !watched)
 		return false;
+	if (file == FILE_UDP && network->maps->has[MOTE_NET_DESTROY])
+		period = (period < least ? least : period) * WALK_SELDOM;
 	/* Dead ones may be what fills the table. */
 	if (file == FILE_UDP && sockets > network->maps->nsockets / 4)
 		period = least = PACE_MIN;
