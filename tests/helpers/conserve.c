@@ -27,30 +27,27 @@
 #include "../conserve/check.h"
 #include "../conserve/nursery.h"
 
-enum {
-	CASES_MAX = 200,
-	CASE_SECONDS = 120,
-	SETTLE_MS = 4000,
-	GONE_MS = 25000,
-	INTERVAL_MS = 10,
-	GUESTS = 4
-};
+enum { CASES_MAX = 200, CASE_SECONDS = 120, GONE_MS = 25000, INTERVAL_MS = 10, GUESTS = 4 };
 
 struct plan plan = {
 	.events = 100000, .threads = 4, .storm = 2000, .reads = 100001, .blocked = 500
 };
 
 static struct {
-	const char *path, *pattern;
+	const char *path, *pattern, *prefix;
 	bool list, isolate, loss;
-	unsigned int fastest_ms;
+	unsigned int fastest_ms, settle_ms;
 	struct check check;
 	const struct test_case *cases[CASES_MAX];
 	unsigned int n, bulk;
 	struct watch *watch;
 	unsigned int tap, failed;
 	double lost, moved; /* bytes, of cases that are not exact */
-} test = { .isolate = true, .fastest_ms = 1, .check = { .reconcile = true } };
+} test = { .prefix = "",
+	   .isolate = true,
+	   .fastest_ms = 1,
+	   .settle_ms = 8000,
+	   .check = { .reconcile = true } };
 
 static void collect(const struct test_case *cases)
 {
@@ -77,7 +74,8 @@ static void collect_all(void)
 
 static void line(bool ok, const char *name, const char *more)
 {
-	printf("%sok %u - %s%s\n", ok ? "" : "not ", ++test.tap, name, more);
+	printf("%sok %u - %s%s%s%s\n", ok ? "" : "not ", ++test.tap, test.prefix,
+	       test.prefix[0] ? ": " : "", name, more);
 	fflush(stdout);
 	test.failed += !ok;
 }
@@ -96,7 +94,7 @@ static bool settled(struct check *check)
 
 	if (!test.watch)
 		return true;
-	watch_until(test.watch, accounts_hold, check, SETTLE_MS);
+	watch_until(test.watch, accounts_hold, check, test.settle_ms);
 	usleep(5 * INTERVAL_MS * 1000);
 	rows = watch_lock(test.watch);
 	ok = check_accounts(check, rows);
@@ -197,7 +195,7 @@ static bool ended_sockets(void)
 
 	check.strict = true;
 	check.first = 0;
-	ok = watch_until(test.watch, accounts_hold, &check, SETTLE_MS);
+	ok = watch_until(test.watch, accounts_hold, &check, test.settle_ms);
 	check.explain = stdout;
 	if (!ok)
 		check_accounts(&check, watch_lock(test.watch)), watch_unlock(test.watch);
@@ -219,7 +217,7 @@ static bool none_left(void)
 static bool final_check(struct watch *watch, struct final *final)
 {
 	struct final loud = *final;
-	bool ok = watch_until(watch, totals_hold, final, 3 * SETTLE_MS);
+	bool ok = watch_until(watch, totals_hold, final, 3 * test.settle_ms);
 
 	if (ok)
 		return true;
@@ -291,7 +289,7 @@ static bool options(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "c:e:s:r:b:t:m:RaLSnl")) != -1) {
+	while ((c = getopt(argc, argv, "c:e:s:r:b:t:m:p:w:RaLSnl")) != -1) {
 		unsigned long n = optarg ? strtoul(optarg, NULL, 10) : 0;
 
 		switch (c) {
@@ -312,6 +310,12 @@ static bool options(int argc, char **argv)
 			break;
 		case 't':
 			plan.threads = n < 4 ? 4 : n > 16 ? 16 : (unsigned int)n;
+			break;
+		case 'p':
+			test.prefix = optarg;
+			break;
+		case 'w':
+			test.settle_ms = (unsigned int)n;
 			break;
 		case 'm':
 			test.fastest_ms = (unsigned int)n;
@@ -393,7 +397,7 @@ int main(int argc, char **argv)
 	if (!options(argc, argv)) {
 		fprintf(stderr,
 			"usage: conserve [-c PATTERN] [-e EVENTS] [-s N] [-r N] [-b N] [-t N] "
-			"[-m MS] [-RaLSn] SOCKET | -l\n");
+			"[-m MS] [-p NAME] [-w MS] [-RaLSn] SOCKET | -l\n");
 		return 2;
 	}
 	signal(SIGPIPE, SIG_IGN);
