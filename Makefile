@@ -145,6 +145,9 @@ $(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/supervisor.a $(BUILD)/libmote.a
 $(BUILD)/tests/helpers/%: tests/helpers/%.c $(BUILD)/supervisor.a
 	@mkdir -p $(@D)
 	$(CC) $(MOTE_CFLAGS) $(MOTE_LDFLAGS) -MMD -MP -o $@ $< $(BUILD)/supervisor.a $(MOTE_LIBS)
+$(BUILD)/tests/helpers/idle_sockets: tests/helpers/idle_sockets.c $(BUILD)/libmote.a
+	@mkdir -p $(@D)
+	$(CC) $(MOTE_CFLAGS) -iquote clients $(MOTE_LDFLAGS) -MMD -MP -o $@ $^ $(MOTE_LIBS)
 # The byte counts' test is larger than one file.
 CONSERVE := $(wildcard tests/conserve/*.c)
 $(BUILD)/tests/helpers/conserve: tests/helpers/conserve.c $(call obj,$(CONSERVE)) $(BUILD)/libmote.a
