@@ -229,9 +229,16 @@ enum mote_slot_table {
 
 /* How every slot begins. */
 struct mote_slot {
-	u64 key;    /* the claimer writes it before its insert, user space writes 0 */
-	u32 gen;    /* user space only: grows when the slot is freed */
-	u32 orphan; /* the claimer: it lost a race, and could not give the slot back */
+	u64 key;  /* the claimer writes it before its insert, user space writes 0 */
+	u32 gen;  /* user space only: grows when the slot is freed */
+	u32 left; /* enum mote_slot_left; 0: in use, or free */
+};
+
+enum mote_slot_left {
+	MOTE_SLOT_ORPHAN = 1, /* the claimer: it lost a race, and could not give the slot back */
+	/* User space: its key is out of the index, from before the grace begins. Who remembers the
+	   slot instead of looking it up must not use it any more. */
+	MOTE_SLOT_UNLINKED = 2,
 };
 
 /* A byte a slot: the writer sets it after it added, user space clears it before it reads. */
@@ -356,7 +363,8 @@ struct mote_socket {
 		cookie; /* 0: not known; cookie: nobody has asked the kernel for it yet */
 	/* TCP: as of the last release. UDP: write_seq is the last walk of net_udp that saw it. */
 	u32 write_seq, copied_seq;
-	u32 srtt_us, pad0;
+	u32 srtt_us;
+	u32 flow;          /* the flow that moved bytes last: SLOT_PLACE() of bpf/slots.h */
 	u64 retransmitted; /* bytes, TCP */
 	/* TCP: bytes the kernel accepted for sending, and that were taken from it, since the socket
 	   began, and what they were when mote first saw it. */

@@ -15,15 +15,15 @@ char _license[] SEC("license") = "Dual BSD/GPL";
 
 /* ENTRY(program, function, arguments...), EXIT(program, function, ret, arguments...) */
 #if defined(MOTE_FENTRY)
-#	define ENTRY(name, fn, ...)     \
-		SEC("?fentry/" #fn)      \
+#	define ENTRY(name, fn, ...) \
+		SEC("?fentry/" #fn)  \
 		int BPF_PROG(name, __VA_ARGS__)
 #	define EXIT(name, fn, ret, ...) \
 		SEC("?fexit/" #fn)       \
 		int BPF_PROG(name, __VA_ARGS__, ret)
 #elif defined(MOTE_KPROBE)
-#	define ENTRY(name, fn, ...)     \
-		SEC("?kprobe/" #fn)      \
+#	define ENTRY(name, fn, ...) \
+		SEC("?kprobe/" #fn)  \
 		int BPF_KPROBE(name, __VA_ARGS__)
 #	define EXIT(name, fn, ret, ...) \
 		SEC("?kretprobe/" #fn)   \
@@ -33,15 +33,15 @@ char _license[] SEC("license") = "Dual BSD/GPL";
 #endif
 
 /* enter, the logic, exit: nothing in between returns */
-#define WITH_CPU(logic)                                               \
-	({                                                            \
-		struct mote_slot_cpu *cpu = slots_enter(&net_cpus);   \
-                                                                      \
-		if (cpu) {                                            \
-			logic;                                        \
-			slots_exit(cpu);                              \
-		}                                                     \
-		0;                                                    \
+#define WITH_CPU(logic)                                             \
+	({                                                          \
+		struct mote_slot_cpu *cpu = slots_enter(&net_cpus); \
+                                                                    \
+		if (cpu) {                                          \
+			logic;                                      \
+			slots_exit(cpu);                            \
+		}                                                   \
+		0;                                                  \
 	})
 
 /*

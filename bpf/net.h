@@ -22,13 +22,13 @@ const volatile bool net_udp_send_by_tp = false;
 const volatile bool net_udp_recv_by_tp = false;
 const volatile bool net_by_state = true; /* net_set_state is attached */
 
-#define ARRAY(name_, value_, entries_)               \
-	struct {                                     \
-		__uint(type, BPF_MAP_TYPE_ARRAY);    \
-		__uint(map_flags, BPF_F_MMAPABLE);   \
-		__uint(max_entries, entries_);       \
-		__type(key, u32);                    \
-		__type(value, value_);               \
+#define ARRAY(name_, value_, entries_)             \
+	struct {                                   \
+		__uint(type, BPF_MAP_TYPE_ARRAY);  \
+		__uint(map_flags, BPF_F_MMAPABLE); \
+		__uint(max_entries, entries_);     \
+		__type(key, u32);                  \
+		__type(value, value_);             \
 	} name_ SEC(".maps")
 
 #define TABLE(slots_, value_, marks_, index_, free_) \
@@ -52,10 +52,10 @@ ARRAY(net_cpus, struct mote_slot_cpu, 1);
 ARRAY(net_reap, struct mote_reap, MOTE_SLOT_TABLES);
 ARRAY(net_ctl, struct mote_net_ctl, 1);
 
-#define SOCKETS                                                                           \
+#define SOCKETS                                                                                 \
 	(&(struct slots){ &net_socket_index, &net_socket_free, &net_sockets, &net_socket_marks, \
 			  MOTE_SLOTS_SOCKETS })
-#define FLOWS                                                                       \
+#define FLOWS                                                                           \
 	(&(struct slots){ &net_flow_index, &net_flow_free, &net_flows, &net_flow_marks, \
 			  MOTE_SLOTS_FLOWS })
 
@@ -148,23 +148,46 @@ static __always_inline void net_flow_fill(void *slot, void *arg)
 	f->protocol = fill->protocol;
 }
 
-/* `socket`: an id, or MOTE_NO_SOCKET(). */
-static __always_inline void net_count(struct mote_slot_cpu *cpu, u64 socket,
+/* `s` NULL: the socket has no slot. */
+static __always_inline void net_count(struct mote_slot_cpu *cpu, struct mote_socket *s, u32 slot,
 				      enum mote_protocol protocol, const struct net_caller *caller,
 				      const struct mote_traffic *moved)
 {
+	u64 socket = s ? MOTE_SOCKET_ID(slot, s->slot.gen) : MOTE_NO_SOCKET(protocol);
 	struct net_flow_fill fill = { caller, protocol };
 	struct mote_flow *f;
-	u32 slot = 0;
+	u32 flow = 0;
 
-	f = slots_get(FLOWS, cpu, MOTE_FLOW_KEY(socket, caller->tgid), &slot, net_flow_fill, &fill);
+	f = slots_get(FLOWS, cpu, MOTE_FLOW_KEY(socket, caller->tgid), &flow, net_flow_fill, &fill);
 	if (f) {
 		net_add(&f->traffic, moved);
-		slots_mark(FLOWS, slot);
+		slots_mark(FLOWS, flow);
+		if (s)
+			s->flow = SLOT_PLACE(flow, f->slot.gen);
 	} else {
 		net_add(&cpu->other[protocol], moved);
 	}
 	net_add_check(caller->tgid, protocol, moved);
+}
+
+/*
+ * The short way, for the process that moved bytes over this socket last; false: somebody else. No
+ * kernel thread has a flow under its own number.
+ */
+static __always_inline bool net_count_again(struct mote_socket *s, u32 slot,
+					    enum mote_protocol protocol,
+					    const struct mote_traffic *moved)
+{
+	u32 tgid = bpf_get_current_pid_tgid() >> 32, flow = 0;
+	u64 key = MOTE_FLOW_KEY(MOTE_SOCKET_ID(slot, s->slot.gen), tgid);
+	struct mote_flow *f = slots_recall(FLOWS, key, s->flow, &flow);
+
+	if (!f)
+		return false;
+	net_add(&f->traffic, moved);
+	slots_mark(FLOWS, flow);
+	net_add_check(tgid, protocol, moved);
+	return true;
 }
 
 static __always_inline void net_load_addresses(struct mote_socket *s, const struct sock *sk)
@@ -263,6 +286,7 @@ static __always_inline void net_socket_fill(void *slot, void *arg)
 	s->write_seq = 0;
 	s->copied_seq = 0;
 	s->srtt_us = 0;
+	s->flow = 0;
 	s->retransmitted = 0;
 	s->accepted = 0;
 	s->taken = 0;

@@ -6,8 +6,8 @@
  *
  * The kernel's own counters are the truth that is set beside it: accepted for sending = bytes_acked
  * + (write_seq - snd_una), taken by the application = bytes_received - (rcv_nxt - copied_seq). A
- * SYN and a FIN have a sequence number each. Of these, bytes_acked has the SYN of who connected, not
- * that of who accepted (tcp_create_openreq_child() begins after it); bytes_received has no SYN.
+ * SYN and a FIN have a sequence number each. Of these, bytes_acked has the SYN of who connected,
+ * not that of who accepted (tcp_create_openreq_child() begins after it); bytes_received has no SYN.
  *
  * A socket's slot is claimed when it connects, listens or is established, and given up when its
  * state is CLOSE and no descriptor is left (SOCK_DEAD): what it sends again after close() is still
@@ -370,12 +370,12 @@ static __always_inline void tcp_released_slot(struct mote_slot_cpu *cpu, struct 
 	if (state != TCP_ESTABLISHED || s->flags & (MOTE_SOCKET_NEW | MOTE_SOCKET_SYN))
 		tcp_settle(s, slot, sk, state, write, copied);
 	any = tcp_take_moved(s, write, copied, &moved);
-	if (!any && s->tgid)
+	if (s->tgid && (!any || net_count_again(s, slot, MOTE_TCP, &moved)))
 		return;
 	net_caller(&caller);
 	net_want_owner(s, slot, sk, &caller);
 	if (any)
-		net_count(cpu, MOTE_SOCKET_ID(slot, s->slot.gen), MOTE_TCP, &caller, &moved);
+		net_count(cpu, s, slot, MOTE_TCP, &caller, &moved);
 }
 
 /*
@@ -412,23 +412,22 @@ static __always_inline void tcp_released(struct mote_slot_cpu *cpu, const struct
 static __always_inline void tcp_returned(struct mote_slot_cpu *cpu, const struct sock *sk,
 					 const struct mote_traffic *moved)
 {
-	u64 id = MOTE_NO_SOCKET(MOTE_TCP);
 	struct net_caller caller;
 	u32 slot = 0;
 	struct mote_socket *s = slots_find(SOCKETS, cpu, (u64)sk, &slot);
 
 	if (!s && !net_wants(sk, IPPROTO_TCP))
 		return;
-	net_caller(&caller);
 	if (!s)
 		s = tcp_open_late(sk, BPF_CORE_READ(sk, __sk_common.skc_state), &slot);
-	if (s) {
-		id = MOTE_SOCKET_ID(slot, s->slot.gen);
+	if (s && tcp_truth_of(s, sk, moved))
+		slots_mark(SOCKETS, slot);
+	if (s && s->tgid && net_count_again(s, slot, MOTE_TCP, moved))
+		return;
+	net_caller(&caller);
+	if (s)
 		net_want_owner(s, slot, sk, &caller);
-		if (tcp_truth_of(s, sk, moved))
-			slots_mark(SOCKETS, slot);
-	}
-	net_count(cpu, id, MOTE_TCP, &caller, moved);
+	net_count(cpu, s, slot, MOTE_TCP, &caller, moved);
 }
 
 /*
@@ -450,9 +449,8 @@ static __always_inline void tcp_ended_unseen(struct mote_slot_cpu *cpu, const st
 }
 
 /* SYN_RECV is left out: the child of a listening socket has no address yet. */
-static __always_inline struct mote_socket *tcp_opened(struct mote_slot_cpu *cpu,
-						      const struct sock *sk, int oldstate,
-						      int newstate, u32 *slot)
+static __always_inline struct mote_socket *
+tcp_opened(struct mote_slot_cpu *cpu, const struct sock *sk, int oldstate, int newstate, u32 *slot)
 {
 	struct net_socket_fill fill = { .sk = sk, .protocol = MOTE_TCP };
 	struct net_caller caller;
@@ -496,8 +494,8 @@ static __always_inline void tcp_state(struct mote_slot_cpu *cpu, const struct so
 	}
 	if (!s && !net_wants(sk, IPPROTO_TCP))
 		return;
-	if (!s && (newstate == TCP_SYN_SENT || newstate == TCP_ESTABLISHED ||
-		   newstate == TCP_LISTEN))
+	if (!s &&
+	    (newstate == TCP_SYN_SENT || newstate == TCP_ESTABLISHED || newstate == TCP_LISTEN))
 		s = tcp_opened(cpu, sk, oldstate, newstate, &slot);
 	if (!s) {
 		if (newstate == TCP_CLOSE)

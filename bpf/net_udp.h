@@ -58,22 +58,22 @@ static __always_inline struct mote_socket *udp_open(struct mote_slot_cpu *cpu,
 static __always_inline void udp_moved(struct mote_slot_cpu *cpu, const struct sock *sk,
 				      const struct mote_traffic *moved)
 {
-	u64 id = MOTE_NO_SOCKET(MOTE_UDP);
 	struct net_caller caller;
 	u32 slot = 0;
 	struct mote_socket *s = udp_find(cpu, sk, &slot);
 
 	if (!s && !net_wants(sk, IPPROTO_UDP))
 		return;
-	net_caller(&caller);
-	if (!s)
-		s = udp_open(cpu, sk, &caller, 0, &slot);
-	if (s) {
-		id = MOTE_SOCKET_ID(slot, s->slot.gen);
+	if (s)
 		udp_refresh(s, slot, sk);
+	if (s && s->tgid && net_count_again(s, slot, MOTE_UDP, moved))
+		return;
+	net_caller(&caller);
+	if (s)
 		net_want_owner(s, slot, sk, &caller);
-	}
-	net_count(cpu, id, MOTE_UDP, &caller, moved);
+	else
+		s = udp_open(cpu, sk, &caller, 0, &slot);
+	net_count(cpu, s, slot, MOTE_UDP, &caller, moved);
 }
 
 /* The walks of net_udp. */

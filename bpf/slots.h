@@ -137,6 +137,31 @@ static __always_inline void *slots_find(const struct slots *t, struct mote_slot_
 }
 
 /*
+ * A slot and the low bits of its generation, for who comes with the same key again and again, and
+ * remembers where it was: that saves looking into the index. Such a writer may come after the key
+ * was taken out of it, and after the grace for those who found it there: hence MOTE_SLOT_UNLINKED.
+ * It is read together with the generation, which user space writes first when the slot is free: so
+ * nobody can see the one of before and the other of after, whatever the order of two reads.
+ */
+#define SLOT_PLACE(slot, gen) ((slot) | (u32)(gen) << MOTE_SOCKET_SLOT_BITS)
+
+static __always_inline void *slots_recall(const struct slots *t, u64 key, u32 place, u32 *slot)
+{
+	struct mote_slot *s;
+	u64 life; /* gen, and in the upper half `left` */
+
+	*slot = place & (MOTE_SLOTS_MAX - 1);
+	s = bpf_map_lookup_elem(t->slots, slot);
+	if (!s || *(volatile u64 *)&s->key != key)
+		return NULL;
+	SLOT_POINT(7);
+	life = *(volatile u64 *)&s->gen;
+	if (life >> 32 && !SLOT_MUTANT(NO_UNLINKED_CHECK))
+		return NULL;
+	return SLOT_PLACE(*slot, (u32)life) == place ? s : NULL;
+}
+
+/*
  * A free slot with this key in it, that nobody else knows: the caller sets the fields of its own
  * that a new key needs (counters go on as they are), then slots_insert(). NULL: none was free.
  */
@@ -164,7 +189,7 @@ static __always_inline void slots_give_back(const struct slots *t, struct mote_s
 	s->key = 0;
 	if (!SLOT_FAILS() && !(int)bpf_map_push_elem(t->free, &slot, 0))
 		return;
-	s->orphan = 1;
+	s->left = MOTE_SLOT_ORPHAN;
 	SLOT_ADD(cpu->push_failed, 1); /* orphan, and no key, before the mark */
 	slots_mark(t, slot);
 }

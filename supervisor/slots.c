@@ -159,9 +159,9 @@ static bool first_sight(struct mote_slots *s, uint32_t slot)
 {
 	struct mote_slot *head = slot_at(s, slot);
 
-	if (__atomic_load_n(&head->orphan, __ATOMIC_ACQUIRE)) {
+	if (__atomic_load_n(&head->left, __ATOMIC_ACQUIRE) == MOTE_SLOT_ORPHAN) {
 		/* no grace: nobody but the writer that gave it up has ever seen it */
-		head->orphan = 0;
+		head->left = 0;
 		s->orphans++;
 		begin_use(s);
 		enlist(s, &s->quiesced, slot, QUIESCED);
@@ -230,7 +230,8 @@ static void quiesce(struct mote_slots *s, uint32_t slot)
 	s->ops.fold(s->ctx, slot, false);
 	s->ops.gone(s->ctx, slot);
 	__atomic_store_n(&head->key, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&head->gen, next_gen(head->gen), __ATOMIC_RELAXED);
+	__atomic_store_n(&head->gen, next_gen(head->gen), __ATOMIC_RELEASE);
+	__atomic_store_n(&head->left, 0, __ATOMIC_RELEASE);
 	enlist(s, &s->quiesced, slot, QUIESCED);
 }
 
@@ -334,6 +335,7 @@ static void deleted(struct mote_slots *s, uint32_t slot, uint32_t status)
 		return;
 	}
 	/* ABSENT, OTHER_SLOT: BPF deleted it, the key may have been written again since */
+	__atomic_store_n(&slot_at(s, slot)->left, MOTE_SLOT_UNLINKED, __ATOMIC_RELAXED);
 	enlist(s, &s->next, slot, UNLINKED);
 }
 

@@ -39,8 +39,8 @@ static unsigned long processed(void)
 /* What libbpf puts in place of an access to what the kernel has not got. */
 static bool not_for_this_kernel(int err)
 {
-	return err == -EPERM || err == -ENOENT || err == -ESRCH ||
-	       strstr(verifier, "195896080") || strstr(verifier, "invalid CO-RE relocation");
+	return err == -EPERM || err == -ENOENT || err == -ESRCH || strstr(verifier, "195896080") ||
+	       strstr(verifier, "invalid CO-RE relocation");
 }
 
 /* True: a failure. */

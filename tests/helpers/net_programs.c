@@ -171,9 +171,8 @@ static void free_all(const char *queue)
 
 static void size_maps(void)
 {
-	static const char *const sized[] = { "net_sockets",     "net_socket_index",
-					     "net_socket_free", "net_flows",
-					     "net_flow_index",  "net_flow_free" };
+	static const char *const sized[] = { "net_sockets", "net_socket_index", "net_socket_free",
+					     "net_flows",   "net_flow_index",   "net_flow_free" };
 
 	for (unsigned int i = 0; i < sizeof(sized) / sizeof(sized[0]); i++)
 		bpf_map__set_max_entries(bpf_object__find_map_by_name(object, sized[i]), SLOTS);
@@ -390,7 +389,9 @@ static void see_tracefs(void)
 
 int main(int argc, char **argv)
 {
-	static const char *const names[] = { [TP] = "tp", [KPROBE] = "kprobe", [FENTRY] = "fentry" };
+	static const char *const names[] = {
+		[TP] = "tp", [KPROBE] = "kprobe", [FENTRY] = "fentry"
+	};
 	struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
 	const char *name = argc > 1 ? argv[1] : "tp";
 

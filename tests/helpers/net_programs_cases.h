@@ -185,7 +185,8 @@ static void tcp_again(void)
 	get(p.client, 9);
 	check_moved("connected again", p.client, getpid(), 7, 9);
 	check_truth("connected again", p.client, 7, 9);
-	check(first && first->closed && first->accepted == 50 && moved_by(first, getpid()).sent == 50,
+	check(first && first->closed && first->accepted == 50 &&
+		      moved_by(first, getpid()).sent == 50,
 	      "the first connection has ended, with its bytes");
 	close_pair(&p);
 }
@@ -444,8 +445,8 @@ static void no_room(void)
 	struct pair ends, stays;
 	struct mote_socket *s;
 
-	while (n < SLOTS && !bpf_map_lookup_and_delete_elem(map_fd("net_socket_free"), NULL,
-							     &slots[n]))
+	while (n < SLOTS &&
+	       !bpf_map_lookup_and_delete_elem(map_fd("net_socket_free"), NULL, &slots[n]))
 		n++;
 	open_pair(&ends, AF_INET, false);
 	open_pair(&stays, AF_INET6, false);

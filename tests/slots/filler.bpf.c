@@ -15,7 +15,7 @@ SEC(".rodata.config") const volatile struct filler_config filler_config;
 
 static __always_inline void stall_at(u32 where);
 #define SLOT_POINT(where)  stall_at(where)
-#define SLOT_FAILS()       (filler_config.failures && (bpf_get_prandom_u32() & 7) == 0)
+#define SLOT_FAILS()       (filler_config.failures && (bpf_get_prandom_u32() & 3) == 0)
 #define SLOT_MUTANT(which) (filler_config.mutant == MUTANT_##which)
 #include "slots.h"
 
@@ -47,6 +47,9 @@ struct {
 	__uint(value_size, sizeof(u32));
 } counter_free SEC(".maps");
 
+#define PLACES 65536
+MAPPED(places, u32, PLACES); /* where a key was last; keys share them, and overwrite each other */
+
 MAPPED(cpus, struct mote_slot_cpu, 1); /* possible CPUs */
 
 MAPPED(reap_list, struct mote_reap, 1);
@@ -72,8 +75,8 @@ __attribute__((noinline)) int stall(u32 where)
 {
 	u32 zero = 0, random = bpf_get_prandom_u32();
 	/* more often where a key can be deleted and its element reused meanwhile */
-	u32 mask =
-		where >= 2 && where <= 4 ? filler_config.stall_mask >> 4 : filler_config.stall_mask;
+	bool often = (where >= 2 && where <= 4) || where == 7;
+	u32 mask = often ? filler_config.stall_mask >> 4 : filler_config.stall_mask;
 	struct filler_stats *stats = bpf_map_lookup_elem(&filler_stats, &zero);
 	u64 us = random >> 29 ? (random >> 20) % 40 : filler_config.stall_us;
 	u64 end = bpf_ktime_get_ns() + us * 1000;
@@ -93,6 +96,27 @@ static __always_inline void stall_at(u32 where)
 		stall(where);
 }
 
+static __always_inline struct filler_counter *recall(const struct slots *table,
+						     struct mote_slot_cpu *cpu, u64 key, u32 *slot)
+{
+	u32 at = key % PLACES, zero = 0;
+	u32 *place = bpf_map_lookup_elem(&places, &at);
+	struct filler_stats *stats = bpf_map_lookup_elem(&filler_stats, &zero);
+	struct filler_counter *counter;
+
+	if (!place || !stats)
+		return NULL;
+	counter = slots_recall(table, key, *(volatile u32 *)place, slot);
+	if (counter) {
+		__sync_fetch_and_add(&stats->recalled, 1);
+		return counter;
+	}
+	counter = slots_get(table, cpu, key, slot, NULL, NULL);
+	if (counter)
+		*(volatile u32 *)place = SLOT_PLACE(*slot, counter->slot.gen);
+	return counter;
+}
+
 static __always_inline void count(u64 key, u64 bytes)
 {
 	const struct slots table = TABLE;
@@ -102,7 +126,8 @@ static __always_inline void count(u64 key, u64 bytes)
 
 	if (!cpu)
 		return;
-	counter = slots_get(&table, cpu, key, &slot, NULL, NULL);
+	counter = filler_config.recall ? recall(&table, cpu, key, &slot)
+				       : slots_get(&table, cpu, key, &slot, NULL, NULL);
 	if (counter) {
 		SLOT_POINT(3);
 		if (SLOT_MUTANT(MARK_FIRST)) {

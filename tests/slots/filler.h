@@ -17,7 +17,8 @@ enum filler_mutant {
 	MUTANT_NO_KEY_CHECK = 1, /* only the generation is compared */
 	MUTANT_NO_CHECK = 2,
 	MUTANT_INSERT_ANY = 3,
-	MUTANT_MARK_FIRST = 4, /* the mark, then the add */
+	MUTANT_MARK_FIRST = 4,        /* the mark, then the add */
+	MUTANT_NO_UNLINKED_CHECK = 8, /* a remembered slot is used after its delete */
 	/* of the owner */
 	MUTANT_NO_GRACE = 5,
 	MUTANT_LOOSE_GRACE = 6, /* one writer inside is taken for none */
@@ -30,8 +31,8 @@ struct filler_config {
 	u32 mutant;
 	u32 stall_mask; /* 0: no stalls; else about one event in so many sits in the program */
 	u32 stall_us;   /* an eighth of them for so long, the others for up to 40 us */
-	u32 failures;   /* 1: an eighth of the pushes and deletes fail */
-	u32 pad0;
+	u32 failures;   /* 1: a quarter of the pushes and deletes fail */
+	u32 recall;     /* 1: slots are remembered by key */
 };
 
 struct filler_counter {
@@ -45,6 +46,7 @@ struct filler_counter {
 
 struct filler_stats {
 	u64 stalls;
+	u64 recalled; /* events whose slot was remembered */
 };
 
 #pragma GCC diagnostic pop

@@ -80,6 +80,7 @@ static void configure(struct stress *stress)
 		.stall_mask = config->stall_mask,
 		.stall_us = config->stall_us,
 		.failures = config->failures,
+		.recall = config->recall,
 	};
 
 	bpf_map__set_initial_value(map_named(stress, ".rodata.config"), &filler, sizeof(filler));

@@ -35,7 +35,7 @@ struct stress_case {
 #define STALLS .stall_mask = 0x3ff, .stall_us = 1000, .tick_us = 250
 
 static const struct stress_case cases[] = {
-	{ { 200, 2000, 100 },
+	{ { 150, 2000, 100 },
 	  EXACT,
 	  { .name = "stalls",
 	    STALLS,
@@ -43,9 +43,12 @@ static const struct stress_case cases[] = {
 	    .mismatches = 2,
 	    .grace_waits = 50,
 	    .late = 10 } },
-	{ { 300, 2000, 0 }, EXACT, { .name = "no_stalls", .lost_races = 2 } },
-	{ { 100, 1000, 20 }, EXACT, { .name = "overload", .overload = true, STALLS } },
+	{ { 200, 2000, 0 }, EXACT, { .name = "no_stalls", .lost_races = 2 } },
+	{ { 50, 1000, 20 }, EXACT, { .name = "overload", .overload = true, STALLS } },
 	{ { 60, 200, 20 }, EXACT, { .name = "failures", .failures = true, STALLS, .orphans = 1 } },
+	{ { 40, 500, 20 },
+	  EXACT,
+	  { .name = "recall", .recall = true, STALLS, .recalled = 10000, .late = 10 } },
 	{ { 1, 1, 1 },
 	  EXACT,
 	  { .name = "marks", .marks_only = true, .stall_mask = 0x3f, .stall_us = 2000 } },
@@ -63,6 +66,12 @@ static const struct stress_case cases[] = {
 	    .marks_only = true,
 	    .stall_mask = 0x3f,
 	    .stall_us = 2000 } },
+	{ { 0, 300, 0 },
+	  WRONG,
+	  { .name = "no_unlinked_check",
+	    .mutant = MUTANT_NO_UNLINKED_CHECK,
+	    .recall = true,
+	    STALLS } },
 	{ { 30, 200, 0 }, WRONG, { .name = "no_grace", .mutant = MUTANT_NO_GRACE, STALLS } },
 	{ { 30, 200, 0 }, WRONG, { .name = "loose_grace", .mutant = MUTANT_LOOSE_GRACE, STALLS } },
 	{ { 30, 100, 0 }, WRONG, { .name = "fold_early", .mutant = MUTANT_FOLD_EARLY, STALLS } },
@@ -128,7 +137,8 @@ static bool met_enough(const struct stress *s)
 
 	return STRESS_SUM(s, lost_races) >= c->lost_races &&
 	       STRESS_SUM(s, mismatches) >= c->mismatches && s->end.grace_waits >= c->grace_waits &&
-	       s->end.orphans >= c->orphans && s->late >= c->late;
+	       s->end.orphans >= c->orphans && s->late >= c->late &&
+	       s->stats->recalled >= c->recalled;
 }
 
 static void report(const struct stress *s)
@@ -229,6 +239,7 @@ static struct stress_config scaled(const struct stress_case *c, enum plan plan)
 	config.mismatches = at_least(config.mismatches, config.keys);
 	config.grace_waits = at_least(config.grace_waits, config.keys);
 	config.orphans = at_least(config.orphans, config.keys);
+	config.recalled = at_least(config.recalled, config.keys);
 	config.late = at_least(config.late, config.keys);
 	return config;
 }

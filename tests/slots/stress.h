@@ -29,9 +29,10 @@ struct stress_config {
 	bool overload;   /* writers do not wait for room: what finds none is in `other` */
 	bool marks_only; /* nothing ends: what was written must be seen by the marks alone */
 	bool violate;    /* the owner calls bpf() */
+	bool recall;     /* writers remember where a key was */
 	enum filler_mutant mutant;
 	/* Less than this proves nothing. */
-	uint32_t lost_races, mismatches, grace_waits, orphans, late;
+	uint32_t lost_races, mismatches, grace_waits, orphans, late, recalled;
 };
 
 /* Filled by stress_open(). */

@@ -73,7 +73,8 @@ static void event_and_end(struct writer *w, uint32_t key)
 static uint32_t late_key(struct writer *w, const uint32_t *position)
 {
 	uint32_t step = w->stress->config->writers;
-	uint32_t back = (next_random(w) % 4 ? next_random(w) % 3 : next_random(w) % 1500) * step;
+	uint32_t far = w->stress->config->recall ? 150 : 1500;
+	uint32_t back = (next_random(w) % 4 ? next_random(w) % 3 : next_random(w) % far) * step;
 	uint32_t at = position[next_random(w) % step];
 
 	return at > back ? at - back : 0;
@@ -90,8 +91,9 @@ static void use_key(struct writer *w, uint32_t key, uint32_t *position)
 	notice(w, key);
 	if (next_random(w) % 4 == 0)
 		event_and_end(w, key);
-	if (next_random(w) % 3 == 0) {
-		late = late_key(w, position);
+	/* who remembers slots is wrong only between a delete and the end of its grace */
+	for (uint32_t i = 0; i < (w->stress->config->recall ? 8 : 1); i++) {
+		late = next_random(w) % 3 == 0 ? late_key(w, position) : 0;
 		if (late)
 			event_and_end(w, late);
 	}

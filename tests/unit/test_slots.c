@@ -316,18 +316,40 @@ static void orphans_come_back(void **state)
 {
 	struct mote_slots_stats stats;
 
-	flows[6].slot.orphan = 1;
+	flows[6].slot.left = MOTE_SLOT_ORPHAN;
 	marks.mark[6] = 1;
 	assert_int_equal(mote_slots_scan(slots), 0);
 	stats_are(1, 1, 0);
 	assert_true(mote_slots_prepare(slots)); /* without a grace */
 	assert_int_equal(reap.push[0].slot, 6);
 	answer(MOTE_REAP_NONE, MOTE_REAP_DONE);
-	assert_int_equal(flows[6].slot.orphan, 0);
+	assert_int_equal(flows[6].slot.left, 0);
 	mote_slots_stats(slots, 0, &stats);
 	assert_int_equal(stats.orphans, 1);
 	stats_are(0, 0, 1);
 	assert_int_equal(folds[6] + gones[6], 0);
+}
+
+/* Who remembers a slot must see that it is out of the index while a writer can still be inside. */
+static void unlinked_is_told_before_the_grace(void **state)
+{
+	write_to(3, 77);
+	mote_slots_scan(slots);
+	mote_slots_end(slots, 3);
+	assert_true(mote_slots_prepare(slots));
+	assert_int_equal(flows[3].slot.left, 0);
+	cpus[0].enter = 1;
+	answer(MOTE_REAP_DONE, MOTE_REAP_DONE);
+	assert_int_equal(flows[3].slot.left, MOTE_SLOT_UNLINKED);
+	mote_slots_grace(slots, 1);
+	mote_slots_grace(slots, 2000001);
+	assert_int_equal(flows[3].slot.key, 77);
+	assert_int_equal(flows[3].slot.left, MOTE_SLOT_UNLINKED);
+	cpus[0].exit = 1;
+	mote_slots_grace(slots, 2000002);
+	assert_int_equal(flows[3].slot.key, 0);
+	assert_int_equal(flows[3].slot.left, 0);
+	assert_int_equal(flows[3].slot.gen, 2);
 }
 
 static void a_mark_before_its_key(void **state)
@@ -488,6 +510,7 @@ int main(void)
 		SLOTS_TEST(pushes_that_fail),
 		SLOTS_TEST(claimed_before_the_pass_is_over),
 		SLOTS_TEST(orphans_come_back),
+		SLOTS_TEST(unlinked_is_told_before_the_grace),
 		SLOTS_TEST(a_mark_before_its_key),
 		SLOTS_TEST(grace_is_sticky_by_cpu),
 		SLOTS_TEST(more_than_a_pass),
