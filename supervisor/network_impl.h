@@ -95,6 +95,13 @@ struct network_miss {
 	char text[FDINFO_BYTES];
 };
 
+/* Likewise kprobe_profile, which has the probes of everybody, a line each. */
+#define PROFILE_BYTES 4096
+struct network_profile {
+	int fd, res; /* fd -1: there is none */
+	char text[PROFILE_BYTES];
+};
+
 enum { FILE_REAP, FILE_TCP, FILE_UDP, NETWORK_FILES };
 
 struct mote_network {
@@ -129,6 +136,7 @@ struct mote_network {
 	uint64_t read[NETWORK_FILES], misses_read; /* when they were last pushed */
 	struct network_miss *programs;
 	unsigned int nprograms;
+	struct network_profile *profile;
 	bool misses_pushed, has_misses;
 	uint64_t misses;
 	uint64_t claims; /* at the last mote_network_pace() */

@@ -65,9 +65,40 @@ static void misses_are_summed_now_and_then(void **state)
 	fixture_free(f);
 }
 
+/* As on 5.10: nothing of the programs, and the return probes between those of others. */
+static void return_probes_tell_what_they_missed(void **state)
+{
+	static const char profile[] =
+		"  other                                                 5               7\n"
+		"  mote_12_udp_sendmsg                                  72            2808\n"
+		"  mote_12_udpv6_sendmsg                                 3               2\n";
+	struct fixture *f = fixture_new(64, 64);
+
+	f->maps.programs[0] = f->dirfd;
+	f->maps.nprograms = 1;
+	f->maps.profile = f->dirfd;
+	f->maps.kretprobes[0] = "mote_12_udp_sendmsg";
+	f->maps.kretprobes[1] = "mote_12_udpv6_sendmsg";
+	f->maps.nkretprobes = 2;
+	fixture_open(f);
+	assert_int_equal(read_texts(f, untold, profile), 2);
+	assert_true(stats_of(f).has_misses);
+	assert_int_equal(stats_of(f).misses, 2810);
+	f->now += 10 * S;
+	assert_int_equal(read_texts(f, told, profile), 2);
+	assert_int_equal(stats_of(f).misses, 2851);
+	f->now += 10 * S;
+	assert_int_equal(read_texts(f, untold, "  other 5 7\n"), 2);
+	assert_false(stats_of(f).has_misses);
+	fixture_free(f);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(misses_are_summed_now_and_then) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(misses_are_summed_now_and_then),
+		cmocka_unit_test(return_probes_tell_what_they_missed),
+	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests(tests, NULL, NULL);
