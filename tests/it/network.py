@@ -291,6 +291,44 @@ def full_tables():
     check("moted ends with 0", moted.stop() == 0, moted.log())
 
 
+def connect(server):
+    """A connection that is closed at once, with 100 bytes there and 10 back."""
+    client = socket.create_connection(server.getsockname())
+    ours = server.accept()[0]
+    client.sendall(b"a" * 100)
+    take(ours, 100)
+    ours.sendall(b"b" * 10)
+    take(client, 10)
+    client.close()
+    ours.close()
+
+
+def unwatched():
+    """Without a subscriber of these streams slots come back all the same, as soon as they are needed, and
+    ticks are no more than others ask for."""
+    moted = Moted(config={"tables": {"sockets": 1024, "flows": 1024}, "loop": {"housekeeping": "4s"}})
+    watch = Watch(moted, " interval=1s", "cpu,process,self")
+    first = watch.until(lambda: watch.one("self"))["mote_ticks_total"]
+    watch.read(5)
+    ticks = watch.one("self")["mote_ticks_total"] - first
+    check("the swap wakes nobody up who did not ask for it", 4 <= ticks <= 7, ticks)
+    watch.client.close()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        for _ in range(840):
+            began = time.monotonic()
+            connect(server)
+            time.sleep(max(0, 1 / 60 - (time.monotonic() - began)))
+    watch = Watch(moted)
+    watch.until(lambda: watch.all("network") and watch.all("table"))
+    watch.read(1)
+    total, full = watch.one("network", protocol="tcp"), watch.one("table", name="sockets")
+    check("with no subscriber at all none of 1,680 sockets was turned away by a table of 1,024",
+          full["dropped"] == 0 and 0 < full["peak"] < 1024, full)
+    check("and each is counted once", total["sockets_opened"] >= 1680 and total["other_sent"] == 0 and
+          watch.rows.sums("process_network")["tcp_bytes_sent"] == total["bytes_sent"] >= 840 * 110, total)
+    check("moted ends with 0", moted.stop() == 0, moted.log())
+
+
 def minimal():
     moted = Moted("--mode", "minimal", config={"network": {"reconciliation": "off", "ipv6": "off"}})
     watch = Watch(moted)
@@ -314,6 +352,7 @@ def minimal():
 def main():
     if exchanges():
         full_tables()
+        unwatched()
         minimal()
 
 
