@@ -96,7 +96,7 @@ static __always_inline bool compat_rss(const struct mm_struct *mm, bool probe_re
 }
 
 /* 6.17: kernels for one CPU have it, too. Delete at 6.17. */
-static __always_inline int compat_on_cpu(const struct task_struct *t)
+static __always_inline u32 compat_on_cpu(const struct task_struct *t)
 {
 	return bpf_core_field_exists(t->on_cpu) ? t->on_cpu : 0;
 }

@@ -252,7 +252,7 @@ struct css_set {
 struct task_struct {
 	int exit_state, exit_code;
 	unsigned int flags;
-	int on_cpu, on_rq;
+	unsigned int on_cpu, on_rq; /* bytes in 7.x; libbpf fits loads to that if unsigned */
 	int prio, static_prio;
 	int pid, tgid;
 	struct sched_entity se;

@@ -175,7 +175,7 @@ static __always_inline void touch(u32 from)
 			break;
 		t = task_at(e->task);
 		(void)*(const volatile unsigned long *)&t->nvcsw;
-		(void)*(const volatile int *)&t->on_rq;
+		(void)*(const volatile unsigned int *)&t->on_rq;
 		(void)*(struct list_head *const volatile *)&t->tasks.next;
 	}
 }

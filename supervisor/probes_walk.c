@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -34,6 +35,7 @@ static int load(struct mote_probes_walk *walk, const struct mote_probes_config *
 	LIBBPF_OPTS(bpf_object_open_opts, opts,
 		    .btf_custom_path = cfg->btf && cfg->btf[0] ? cfg->btf : NULL);
 	struct mote_walk_bpf *bpf;
+	int err;
 
 	mote_probes_log_begin();
 	bpf = mote_walk_bpf__open_opts(&opts);
@@ -49,7 +51,9 @@ static int load(struct mote_probes_walk *walk, const struct mote_probes_config *
 	bpf_map__set_max_entries(bpf->maps.walk_pairs, cfg->processes);
 	bpf_map__set_max_entries(bpf->maps.walk_entries, cfg->processes);
 	bpf_program__set_autoload(bpf->progs.walk, true);
-	return mote_walk_bpf__load(bpf);
+	err = mote_walk_bpf__load(bpf);
+	/* Which error that is differs between versions of libbpf. */
+	return err && strstr(mote_probes_log_line(), "(func ksym)") ? -ESRCH : err;
 }
 
 /*
