@@ -12,11 +12,13 @@
 #include <netinet/in.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -94,22 +96,53 @@ static void connect_idle(unsigned long i, int listener, const struct sockaddr_in
 		die("an idle connection");
 }
 
+/* In a process of its own, as one may have only so many descriptors. */
+static void hold_idle(unsigned long first, unsigned long n, int ready)
+{
+	struct sockaddr_in to = address(0, 0);
+	socklen_t len = sizeof(to);
+	int listener = socket(AF_INET, SOCK_STREAM, 0);
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (bind(listener, (struct sockaddr *)&to, len) || listen(listener, 100) ||
+	    getsockname(listener, (struct sockaddr *)&to, &len))
+		die("a listening socket");
+	for (unsigned long i = 0; i < n; i += 2)
+		connect_idle((first + i) / 2, listener, &to);
+	close(listener);
+	if (write(ready, "", 1) != 1)
+		exit(1);
+	for (;;)
+		pause();
+}
+
 static unsigned long open_idle(unsigned long have, unsigned long want)
 {
-	static struct sockaddr_in to;
-	static int listener = -1;
+	struct rlimit files;
+	unsigned long most;
 
-	if (listener < 0) {
-		socklen_t len = sizeof(to);
+	getrlimit(RLIMIT_NOFILE, &files);
+	most = (files.rlim_cur - 2 * changed - 100) & ~1ul;
+	while (have < want) {
+		unsigned long n = want - have < most ? want - have : most;
+		int ready[2];
+		char byte;
+		pid_t pid;
 
-		to = address(0, 0);
-		listener = socket(AF_INET, SOCK_STREAM, 0);
-		if (bind(listener, (struct sockaddr *)&to, len) || listen(listener, 100) ||
-		    getsockname(listener, (struct sockaddr *)&to, &len))
-			die("a listening socket");
+		if (pipe(ready))
+			die("a pipe");
+		fflush(stdout);
+		pid = fork();
+		if (!pid) {
+			close(ready[0]);
+			hold_idle(have, n, ready[1]);
+		}
+		close(ready[1]);
+		if (pid < 0 || read(ready[0], &byte, 1) != 1)
+			die("a process with idle sockets");
+		close(ready[0]);
+		have += n;
 	}
-	for (; have < want; have += 2)
-		connect_idle(have / 2, listener, &to);
 	return have;
 }
 
@@ -205,7 +238,7 @@ static void await(unsigned long sockets)
 
 static void prepare(const char *path)
 {
-	struct rlimit files = { many + 10000, many + 10000 };
+	struct rlimit files;
 	struct ifreq lo = { .ifr_name = "lo", .ifr_flags = IFF_UP };
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
@@ -219,8 +252,9 @@ static void prepare(const char *path)
 	if (getsockopt(mote_fd(client), SOL_SOCKET, SO_PEERCRED, &peer, &len))
 		die("SO_PEERCRED");
 	moted = peer.pid;
-	if (setrlimit(RLIMIT_NOFILE, &files))
-		die("RLIMIT_NOFILE");
+	getrlimit(RLIMIT_NOFILE, &files);
+	files.rlim_cur = files.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &files);
 	if (!unshare(CLONE_NEWNET)) {
 		int fd = socket(AF_INET, SOCK_DGRAM, 0);
 
