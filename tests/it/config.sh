@@ -46,7 +46,7 @@ printf '[mote]\nmode = minimal\n\nmode = minimal\n' >"$conf"
 refused "two values for one key" \
 	"$conf:4: [mote] mode: given before, on line 2; one value is allowed" --config "$conf"
 printf '[interval]\ncpu = 5\n' >"$conf"
-refused "a bad value" "$conf:2: [interval] cpu: '5'; allowed: 10ms to 1h, in ms, s, m or h" \
+refused "a bad value" "$conf:2: [interval] cpu: '5'; allowed: 1ms to 1h, in ms, s, m or h" \
 	--config "$conf"
 printf '[interval]\ncpu = 75ms\n' >"$conf"
 refused "a value that does not go with another" \
