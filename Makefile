@@ -147,12 +147,18 @@ $(BUILD)/tests/helpers/%: tests/helpers/%.c $(BUILD)/supervisor.a
 	$(CC) $(MOTE_CFLAGS) $(MOTE_LDFLAGS) -MMD -MP -o $@ $< $(BUILD)/supervisor.a $(MOTE_LIBS)
 $(BUILD)/tests/helpers/idle_sockets: tests/helpers/idle_sockets.c $(BUILD)/libmote.a
 	@mkdir -p $(@D)
-	$(CC) $(MOTE_CFLAGS) -iquote clients $(MOTE_LDFLAGS) -MMD -MP -o $@ $^ $(MOTE_LIBS)
+	$(CC) $(MOTE_CFLAGS) -iquote clients $(MOTE_LDFLAGS) -MMD -MP -o $@ $(filter-out %.h,$^) $(MOTE_LIBS)
+# The network programs by themselves
+NET_PROGRAMS := $(wildcard tests/net_programs/*.c)
+$(BUILD)/tests/net_programs/load.o: | $(BUILD)/gen/net_fentry.skel.h $(BUILD)/gen/net_kprobe.skel.h
+$(BUILD)/tests/helpers/net_programs: tests/helpers/net_programs.c $(call obj,$(NET_PROGRAMS))
+	@mkdir -p $(@D)
+	$(CC) $(MOTE_CFLAGS) -iquote tests $(MOTE_LDFLAGS) -MMD -MP -o $@ $(filter-out %.h,$^) $(MOTE_LIBS)
 # The byte counts' test is larger than one file.
 CONSERVE := $(wildcard tests/conserve/*.c)
 $(BUILD)/tests/helpers/conserve: tests/helpers/conserve.c $(call obj,$(CONSERVE)) $(BUILD)/libmote.a
 	@mkdir -p $(@D)
-	$(CC) $(MOTE_CFLAGS) -iquote clients $(MOTE_LDFLAGS) -MMD -MP -o $@ $^ $(MOTE_LIBS)
+	$(CC) $(MOTE_CFLAGS) -iquote clients $(MOTE_LDFLAGS) -MMD -MP -o $@ $(filter-out %.h,$^) $(MOTE_LIBS)
 $(call obj,$(CONSERVE)): MOTE_CFLAGS += -iquote clients
 $(BUILD)/bench/encode: MOTE_LIBS += -ljansson
 $(BUILD)/bench/%: bench/%.c $(BUILD)/supervisor.a $(BUILD)/libmote.a
