@@ -97,6 +97,10 @@ void mote_probes_explain(char *text, size_t size, const char *what, int err, con
 		snprintf(text, size,
 			 "%s: the kernel has no /sys/kernel/btf/vmlinux (CONFIG_DEBUG_INFO_BTF)",
 			 what);
+	else if (strstr(log, "unknown func bpf_probe_read"))
+		snprintf(text, size,
+			 "%s: BPF programs may not read kernel memory: lockdown=confidentiality",
+			 what);
 	else if (log[0])
 		snprintf(text, size, "%s: %s: %s", what, strerror(-err), log);
 	else

@@ -72,6 +72,8 @@ static void explains(void **state)
 	assert_non_null(strstr(text, "not permitted"));
 	mote_probes_explain(text, sizeof(text), "bpf()", -EINVAL, "unknown func bpf_x#1");
 	assert_string_equal(text, "bpf(): Invalid argument: unknown func bpf_x#1");
+	mote_probes_explain(text, sizeof(text), "bpf()", -EINVAL, "unknown func bpf_probe_read#4");
+	assert_non_null(strstr(text, "lockdown=confidentiality"));
 	mote_probes_explain(text, sizeof(text), "mapping", -ENOMEM, "");
 	assert_string_equal(text, "mapping: Cannot allocate memory");
 }
