@@ -13,6 +13,7 @@ import facts
 HOST = "cpu,kernel,memory,vm,load,pressure,disk,netdev,filesystem"
 PROCESSES = HOST + ",process,event"
 ALL = PROCESSES + ",self,table"
+NETWORK = "socket,flow,process_network,network"
 # More processes than the default table of 8192 takes.
 LARGE = "[tables]\nprocesses = 16384\ntext = 2MiB\n"
 

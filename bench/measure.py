@@ -64,6 +64,18 @@ def cost(build, name, ticks, n=0, streams=agent.PROCESSES, floors=("wake", "file
     return row
 
 
+def memory(build):
+    """What moted takes in both modes, beside the same processes, with network streams watched."""
+    found = {}
+    for mode in ("standard", "minimal"):
+        with Moted(build, f"[mote]\nmode = {mode}\n") as moted:
+            moted.settle(1000)
+            with moted.subscribe(1000, 1, 3, agent.NETWORK) as subscriber:
+                subscriber.result()
+            found[mode] = {"memory_kib": facts.memory(moted.pid), "bpf_maps": list(moted.maps.values())}
+    return found
+
+
 def counts(build, ticks):
     """Enters, allocations and faults a tick, with every stream, in steady state."""
     with Moted(build, count_alloc=build + "/bench/count_alloc.so") as moted:
@@ -141,13 +153,14 @@ def side_by_side(build, quick):
     fast = [(100, 30), (250, 16), (1000, 6)] if quick else [(100, 100), (250, 40), (500, 30),
                                                             (1000, 20), (2000, 10)]
     with sleepers(build, 1000), concurrent.futures.ThreadPoolExecutor() as pool:
+        modes = memory(build)  # maps are told apart by when they came: nothing else may start
         jobs = [pool.submit(interval, build, ms, ticks) for ms, ticks in slow]
         counted = pool.submit(counts, build, 12 if quick else 60)
         traced = pool.submit(system_calls, build, 8 if quick else 30)
         rows = [interval(build, ms, ticks, warm=3) for ms, ticks in fast]
         encoding = encode(build, 1000, 20 if quick else 100)
         rows += [job.result() for job in jobs]
-        return rows, counted.result(), traced.result(), encoding
+        return rows, counted.result(), traced.result(), encoding, modes
 
 
 def peers(build, quick):

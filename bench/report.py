@@ -87,15 +87,16 @@ def drain_table(data):
 
 
 def memory_table(data):
-    row = next(row for row in data["cost"] if "memory_kib" in row)
-    memory, maps = row["memory_kib"], row["bpf_maps"]
+    modes = [data["memory"][mode] for mode in ("standard", "minimal")]
     names = (("without_bpf", "PSS without mapped BPF pages"), ("libraries", "of it: libraries"),
              ("program", "of it: the program"), ("heap", "of it: heap"), ("other", "of it: other"),
              ("bpf", "PSS of mapped BPF pages"))
-    rows = [[text, f"{number(memory[key])} KiB"] for key, text in names]
-    rows.append([f"BPF maps ({len(maps)}), charged",
-                 f"{number(sum(m['bytes'] for m in maps) / 1024)} KiB"])
-    return table(["1,000 sleepers, default tables", ""], rows)
+    rows = [[text] + [f"{number(mode['memory_kib'][key])} KiB" for mode in modes]
+            for key, text in names]
+    rows.append(["BPF maps, charged"] +
+                [f"{number(sum(m['bytes'] for m in mode['bpf_maps']) / 1024)} KiB in {len(mode['bpf_maps'])}"
+                 for mode in modes])
+    return table(["1,000 sleepers, default tables", "standard", "minimal"], rows)
 
 
 def count_table(data):
