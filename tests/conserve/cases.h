@@ -20,8 +20,8 @@ struct test_case {
 	const char *name;
 	void (*run)(int arg);
 	int arg;
-	bool bulk;       /* takes its share of the events; else it makes few calls */
-	bool only_named; /* runs only if it is asked for */
+	bool bulk;           /* takes its share of the events; else it makes few calls */
+	bool counts_sockets; /* calls ledger_make() for each socket that moted can see */
 };
 
 #define CASE(what, how, with)                               \

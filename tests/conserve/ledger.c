@@ -20,6 +20,7 @@ static struct {
 	bool less_unseen;
 	struct shared {
 		atomic_uint used;
+		_Atomic uint64_t made[2];
 		struct account accounts[];
 	} * shared;
 } ledger;
@@ -188,6 +189,16 @@ ssize_t ledger_received_unseen(struct account *account, ssize_t n)
 	if (n > 0)
 		account->unseen_received += (uint64_t)n;
 	return ledger_received(account, n);
+}
+
+void ledger_make(bool tcp, unsigned int n)
+{
+	ledger.shared->made[tcp] += n;
+}
+
+uint64_t ledger_made(bool tcp)
+{
+	return ledger.shared->made[tcp];
 }
 
 unsigned int ledger_accounts(void)

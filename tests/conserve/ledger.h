@@ -49,6 +49,10 @@ ssize_t ledger_sent(struct account *account, ssize_t n);
 ssize_t ledger_received(struct account *account, ssize_t n);
 ssize_t ledger_received_unseen(struct account *account, ssize_t n);
 
+/* Sockets that moted can see: that connected, listened, were accepted, or moved a datagram. */
+void ledger_make(bool tcp, unsigned int n);
+uint64_t ledger_made(bool tcp);
+
 unsigned int ledger_accounts(void);
 struct account *ledger_account(unsigned int i);
 /* What is expected of an account; sums of the accounts from `first` on, pid 0: of all processes; of

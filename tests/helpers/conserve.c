@@ -39,7 +39,7 @@ static struct {
 	unsigned int fastest_ms, settle_ms;
 	struct check check;
 	const struct test_case *cases[CASES_MAX];
-	unsigned int n, bulk;
+	unsigned int n, bulk, counted;
 	struct watch *watch;
 	unsigned int tap, failed;
 	double lost, moved; /* bytes, of cases that are not exact */
@@ -52,10 +52,11 @@ static struct {
 static void collect(const struct test_case *cases)
 {
 	for (; cases->name && test.n < CASES_MAX; cases++) {
-		if (test.pattern ? !strstr(cases->name, test.pattern) : cases->only_named)
+		if (test.pattern && !strstr(cases->name, test.pattern))
 			continue;
 		test.cases[test.n++] = cases;
 		test.bulk += cases->bulk;
+		test.counted += cases->counts_sockets;
 	}
 }
 
@@ -170,10 +171,93 @@ static void run_case(unsigned int i)
 	line(ok, test.cases[i]->name, skipped[0] ? skipped : text);
 }
 
+struct table {
+	uint64_t fill, dropped;
+};
+
 struct final {
 	struct check check;
 	struct totals before;
+	struct table sockets, flows; /* before */
+	uint64_t opened[2];
 };
+
+static struct table read_table(const struct rows *rows, const char *name)
+{
+	uint64_t key = rows_text(name, strlen(name));
+	const struct row *row = rows_find(&rows[WATCH_TABLE], &key);
+
+	return row ? (struct table){ rows_value(&rows[WATCH_TABLE], row, "fill"),
+				     rows_value(&rows[WATCH_TABLE], row, "dropped") }
+		   : (struct table){ 0, 0 };
+}
+
+static uint64_t read_opened(const struct rows *rows, const char *protocol)
+{
+	uint64_t key = rows_text(protocol, 3);
+	const struct row *row = rows_find(&rows[WATCH_NETWORK], &key);
+
+	return row ? rows_value(&rows[WATCH_NETWORK], row, "sockets_opened") : 0;
+}
+
+static void read_before(struct final *final)
+{
+	const struct rows *rows = watch_lock(test.watch);
+
+	check_read_totals(rows, &final->before);
+	final->sockets = read_table(rows, "sockets");
+	final->flows = read_table(rows, "flows");
+	final->opened[0] = read_opened(rows, "tcp");
+	final->opened[1] = read_opened(rows, "udp");
+	watch_unlock(test.watch);
+}
+
+static bool slots_are_back(const struct rows *rows, void *ctx)
+{
+	const struct final *final = ctx;
+
+	return read_table(rows, "sockets").fill <= final->sockets.fill &&
+	       read_table(rows, "flows").fill <= final->flows.fill;
+}
+
+/* Slots of what is over are free again; with tables that are large enough nothing was turned away.
+ */
+static bool tables_are_right(struct final *final)
+{
+	bool back = !test.check.alone || watch_until(test.watch, slots_are_back, final, GONE_MS);
+	const struct rows *rows = watch_lock(test.watch);
+	struct table sockets = read_table(rows, "sockets"), flows = read_table(rows, "flows");
+	bool dropped =
+		sockets.dropped != final->sockets.dropped || flows.dropped != final->flows.dropped;
+
+	watch_unlock(test.watch);
+	if (!back || (dropped && !test.check.sums_only))
+		printf("# sockets: %" PRIu64 " in use, %" PRIu64 " before, %" PRIu64
+		       " dropped; flows: %" PRIu64 ", %" PRIu64 ", %" PRIu64 "\n",
+		       sockets.fill, final->sockets.fill, sockets.dropped - final->sockets.dropped,
+		       flows.fill, final->flows.fill, flows.dropped - final->flows.dropped);
+	return back && (!dropped || test.check.sums_only);
+}
+
+/* Where all cases know how many sockets they made. */
+static bool opened_are_right(const struct final *final)
+{
+	static const char *const names[] = { "tcp", "udp" };
+	const struct rows *rows = watch_lock(test.watch);
+	bool ok = true;
+
+	for (int i = 0; i < 2; i++) {
+		uint64_t opened = read_opened(rows, names[i]) - final->opened[i];
+
+		if (opened == ledger_made(i == 0))
+			continue;
+		printf("# sockets of %s opened: %" PRIu64 ", expected %" PRIu64 "\n", names[i],
+		       opened, ledger_made(i == 0));
+		ok = false;
+	}
+	watch_unlock(test.watch);
+	return ok;
+}
 
 static bool totals_hold(const struct rows *rows, void *ctx)
 {
@@ -233,6 +317,11 @@ static void check_the_end(struct final *final, struct watch *lazy)
 
 	line(none_left() || test.loss, "no socket is left", "");
 	line(ended_sockets() || test.loss, "each socket's last row is right", "");
+	line(tables_are_right(final) || test.loss,
+	     test.check.alone ? "slots are free again, none was wanting" : "no slot was wanting",
+	     "");
+	if (test.check.alone && !test.check.sums_only && test.counted == test.n)
+		line(opened_are_right(final) || test.loss, "every socket was seen to open", "");
 	line(final_check(test.watch, final) || test.loss,
 	     "totals are the sums of processes, of flows and of sockets", "");
 	fresh = watch_start(test.path, INTERVAL_MS, 0);
@@ -376,8 +465,7 @@ static int run_all(void)
 		return 1;
 	}
 	lazy = watch_start(test.path, INTERVAL_MS, 100);
-	check_read_totals(watch_lock(test.watch), &final.before);
-	watch_unlock(test.watch);
+	read_before(&final);
 	crowd = crowd_start(test.path, test.fastest_ms, GUESTS);
 	if (!lazy || !crowd) {
 		line(false, "the test's subscribers connect", "");
