@@ -24,7 +24,7 @@
 
 #include "fake_engine.h"
 
-#define TIMERS 120
+#define TIMERS 300
 #define SLOT   5
 
 static struct mote_engine *engines[2];
