@@ -112,12 +112,12 @@ static int read_id(const struct mote_kretprobes *probes, const char *name)
 int mote_kretprobes_attach(struct mote_kretprobes *probes, struct bpf_program *program,
 			   const char *function, unsigned int held, struct bpf_link **link)
 {
-	char *name = probes->name[probes->n];
-	char line[192];
+	char *name, line[192];
 	int id, err;
 
 	if (probes->n == MOTE_KRETPROBES_MAX)
 		return -E2BIG;
+	name = probes->name[probes->n];
 	snprintf(name, sizeof(probes->name[0]), "mote_%d_%s", getpid(), function);
 	/* One of this name is an earlier owner's of the same pid. */
 	remove_event(probes, name, strlen(name));

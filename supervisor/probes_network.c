@@ -36,12 +36,12 @@ static bool try_set(struct mote_probes_network *network,
 static void try_trampoline(struct mote_net_search *search, const struct mote_features *features)
 {
 	const char *function = mote_net_programs[MOTE_NET_RELEASE_SOCK].target;
-	struct mote_net_failure failure = { .program = MOTE_NET_RELEASE_SOCK };
+	struct mote_net_failure failure;
+	int err = mote_probes_try_trampoline(function);
 
-	failure.err = mote_probes_try_trampoline(function);
-	if (!failure.err)
+	if (!err)
 		return;
-	mote_net_failure_explain(&failure, search->pick.set);
+	mote_net_fail_attach(&failure, search->pick.set, MOTE_NET_RELEASE_SOCK, err);
 	mote_net_search_failed(search, features, &failure);
 }
 

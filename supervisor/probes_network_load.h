@@ -9,6 +9,7 @@
 #include "probes_kretprobe.h"
 #include "probes_network.h"
 #include "probes_network_choice.h"
+#include "probes_network_failure.h"
 #include "probes_network_maps.h"
 
 struct bpf_link;
@@ -28,17 +29,6 @@ struct mote_net_load {
 	int dirfd; /* of the detached bpffs */
 	struct mote_network_maps maps;
 };
-
-#define MOTE_ENOTSUPP 524 /* the kernel's own, in no header of user space */
-
-struct mote_net_failure {
-	int program; /* enum mote_net_program_id; -1: none of them */
-	int err;
-	char reason[160];
-};
-
-/* The reason, from program and errno, and from what libbpf said last. */
-void mote_net_failure_explain(struct mote_net_failure *failure, enum mote_net_set set);
 
 /*
  * 0, or a negative errno with `failure`; then nothing is left. Hooks count from here on; sockets
