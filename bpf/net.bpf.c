@@ -98,7 +98,10 @@ struct {
 	__type(value, u64);
 } net_udp_calls SEC(".maps");
 
-/* udp_sendpage() calls udp_sendmsg(): it has a place of its own. Threads have at most 22 bits. */
+/*
+ * udp_sendpage() calls udp_sendmsg(), with no bytes or, on some devices and stable kernels, with all:
+ * it has a place of its own, and what it calls does not count. Threads have at most 22 bits.
+ */
 #define OF_SENDMSG  0
 #define OF_SENDPAGE (1u << 31)
 
@@ -126,11 +129,6 @@ ENTRY(net_udp_sendpage, udp_sendpage, struct sock *sk)
 	return udp_enter(sk, OF_SENDPAGE);
 }
 
-#ifdef MOTE_FENTRY
-/* Of an IPv6 socket: udpv6_sendmsg() called it, and is counted. */
-#	define SENT_BY(sk, own_family, function) \
-		(BPF_CORE_READ(sk, __sk_common.skc_family) == (own_family) ? (sk) : NULL)
-#else
 static __always_inline struct sock *udp_leave(u32 function)
 {
 	u32 thread = (u32)bpf_get_current_pid_tgid() | function;
@@ -141,7 +139,19 @@ static __always_inline struct sock *udp_leave(u32 function)
 	return (struct sock *)socket;
 }
 
-#	define SENT_BY(sk, own_family, function) udp_leave(function)
+static __always_inline bool udp_in_sendpage(void)
+{
+	u32 thread = (u32)bpf_get_current_pid_tgid() | OF_SENDPAGE;
+
+	return net_udp_pages && bpf_map_lookup_elem(&net_udp_calls, &thread);
+}
+
+#ifdef MOTE_FENTRY
+/* Of an IPv6 socket: udpv6_sendmsg() called it, and is counted. */
+#	define SENT_BY(sk, own_family) \
+		(BPF_CORE_READ(sk, __sk_common.skc_family) == (own_family) ? (sk) : NULL)
+#else
+#	define SENT_BY(sk, own_family) udp_leave(OF_SENDMSG)
 #endif
 
 static __always_inline int udp_sent(const struct sock *sk, int ret)
@@ -151,19 +161,21 @@ static __always_inline int udp_sent(const struct sock *sk, int ret)
 
 EXIT(net_udp_sendmsg_ret, udp_sendmsg, int ret, struct sock *sk, void *msg, u64 len)
 {
-	return udp_sent(SENT_BY(sk, AF_INET, OF_SENDMSG), ret);
+	struct sock *by = SENT_BY(sk, AF_INET);
+
+	return udp_in_sendpage() ? 0 : udp_sent(by, ret);
 }
 
 EXIT(net_udpv6_sendmsg_ret, udpv6_sendmsg, int ret, struct sock *sk, void *msg, u64 len)
 {
-	return udp_sent(SENT_BY(sk, AF_INET6, OF_SENDMSG), ret);
+	return udp_sent(SENT_BY(sk, AF_INET6), ret);
 }
 
 /* Up to 6.4: sendfile() and splice() into an IPv4 socket. */
 EXIT(net_udp_sendpage_ret, udp_sendpage, int ret, struct sock *sk, void *page, u64 offset, u64 size,
      u64 flags)
 {
-	return udp_sent(SENT_BY(sk, AF_INET, OF_SENDPAGE), ret);
+	return udp_sent(udp_leave(OF_SENDPAGE), ret);
 }
 
 static __always_inline int tcp_call(const struct sock *sk, s64 sent, s64 received)

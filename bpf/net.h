@@ -20,7 +20,8 @@ const volatile u32 net_protocols = 3; /* bits of enum mote_protocol */
 const volatile bool net_tcp_by_tp = false;
 const volatile bool net_udp_send_by_tp = false;
 const volatile bool net_udp_recv_by_tp = false;
-const volatile bool net_by_state = true; /* net_set_state is attached */
+const volatile bool net_by_state = true;   /* net_set_state is attached */
+const volatile bool net_udp_pages = false; /* net_udp_sendpage is */
 
 #define ARRAY(name_, value_, entries_)             \
 	struct {                                   \

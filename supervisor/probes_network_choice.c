@@ -60,7 +60,8 @@ static const struct mote_net_hook hooks[] = {
 	  0, "bytes that splice() takes from a socket have no process" },
 
 	{ "tp/sock_send_length", MOTE_NET_UDP_SEND, BOTH, B(SEND_LENGTH), VERSION(6, 3), 0, NULL },
-	{ "fexit/udp_sendmsg", MOTE_NET_UDP_SEND, FENTRY, UDP_RETURNS, 0, 0, NULL },
+	{ "fexit/udp_sendmsg", MOTE_NET_UDP_SEND, FENTRY, UDP_RETURNS | B(UDP_SENDPAGE), 0, 0,
+	  NULL },
 	{ "kretprobe/udp_sendmsg", MOTE_NET_UDP_SEND, KPROBE, UDP_ENTRIES | UDP_RETURNS, 0, 512,
 	  NULL },
 	{ "kretprobe/udp_sendmsg", MOTE_NET_UDP_SEND, KPROBE, UDP_ENTRIES | UDP_RETURNS, 0, 0,
