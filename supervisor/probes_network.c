@@ -113,13 +113,13 @@ static const char *own_reason(const struct mote_net_search *searches, int best,
 }
 
 static void say_event(struct mote_probes_network *network, struct mote_tiers *tiers,
-		      enum mote_net_event event, const char *reason)
+		      enum mote_net_event event, const char *full, const char *reason)
 {
 	struct mote_network_maps *maps = &network->load.maps;
 	const struct mote_net_hook *hook = network->pick.hook[event];
 	bool found_out = event == MOTE_NET_DESTROY && !hook && maps->udp;
 
-	snprintf(network->why[event], sizeof(network->why[event]), "%s", reason);
+	snprintf(network->why[event], sizeof(network->why[event]), "%s", full);
 	maps->has[event] = hook;
 	maps->why[event] = hook ? hook->name : network->why[event];
 	mote_tiers_add(tiers, mote_net_tier(event),
@@ -137,7 +137,8 @@ static void say_all(struct mote_probes_network *network, struct mote_tiers *tier
 	network->pick = searches[best].pick;
 	say_set(tiers, plan, searches, best);
 	for (unsigned int i = 0; i < MOTE_NET_EVENTS; i++)
-		say_event(network, tiers, i, own_reason(searches, best, i));
+		say_event(network, tiers, i, searches[best].reason[i],
+			  own_reason(searches, best, i));
 }
 
 int mote_probes_network_open(const struct mote_probes_network_config *cfg, struct mote_tiers *tiers,
