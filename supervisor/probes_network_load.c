@@ -63,8 +63,9 @@ static int set_variables(struct bpf_object *object, const struct mote_options *o
 		{ "net_udp_recv_by_tp",
 		  mote_net_counts_by(pick, MOTE_NET_UDP_RECV, MOTE_NET_RECV_LENGTH) },
 		{ "net_by_state", pick->hook[MOTE_NET_STATE] },
-		{ "net_udp_pages", counts_by(pick, MOTE_NET_UDP_SEND, MOTE_NET_UDP_SENDPAGE) &&
-					   !(pick->without & MOTE_NET_BIT(MOTE_NET_UDP_SENDPAGE)) },
+		{ "net_udp_pages",
+		  mote_net_counts_by(pick, MOTE_NET_UDP_SEND, MOTE_NET_UDP_SENDPAGE) &&
+			  !(pick->without & MOTE_NET_BIT(MOTE_NET_UDP_SENDPAGE)) },
 	};
 	int err = 0;
 
