@@ -15,6 +15,13 @@
 
 struct bpf_object;
 
+/* What a run is there to meet. */
+struct stress_met {
+	uint64_t lost_races, mismatches, grace_waits, orphans;
+	uint64_t late;     /* events taken only after the delete */
+	uint64_t recalled; /* events whose slot was remembered */
+};
+
 /* How a run is; 0 is the default of each. */
 struct stress_config {
 	const char *name;
@@ -31,8 +38,7 @@ struct stress_config {
 	bool violate;    /* the owner calls bpf() */
 	bool recall;     /* writers remember where a key was */
 	enum filler_mutant mutant;
-	/* Less than this proves nothing. */
-	uint32_t lost_races, mismatches, grace_waits, orphans, late, recalled;
+	struct stress_met least; /* less proves nothing; of the runs of a case together */
 };
 
 /* Filled by stress_open(). */
@@ -52,7 +58,7 @@ struct stress {
 	/* By key; the writers' and the owner's */
 	uint32_t *sent_bytes, *sent_events, *seen_bytes, *seen_events;
 	uint64_t total_bytes, total_events; /* the owner's */
-	uint64_t late;                      /* events taken only after the delete */
+	uint64_t late;
 	uint64_t ticks;
 	uint64_t unseen; /* marks_only: events that the marks did not tell of */
 	double seconds;
