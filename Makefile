@@ -109,7 +109,7 @@ $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(MOTE_CFLAGS) -MMD -MP -c $< -o $@
 $(call obj,$(SUPERVISOR)): | $(BUILD)/gen/mote.skel.h $(BUILD)/gen/walk.skel.h $(NET_SKELETONS)
-bpfobjects: $(BUILD)/gen/mote.bpf.o $(NET_OBJECTS:%=$(BUILD)/gen/%.bpf.o) $(BUILD)/tests/helpers/bpfstat
+bpfobjects: $(BUILD)/gen/mote.bpf.o $(BUILD)/bpf/walk.bpf.o $(NET_OBJECTS:%=$(BUILD)/gen/%.bpf.o) $(BUILD)/tests/helpers/bpfstat
 
 $(BUILD)/supervisor.a: $(call obj,$(SUPERVISOR))
 	@rm -f $@

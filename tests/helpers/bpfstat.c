@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/utsname.h>
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -66,8 +67,21 @@ static const char *base(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* Programs that are left out by a variable shall be looked at whole. */
-static void turn_on(struct bpf_object *object)
+/* 5.11, 3ca1032ab7ab: bpf_get_current_task_btf() */
+static bool has_current_task(void)
+{
+	unsigned int major = 0, minor = 0;
+	struct utsname name;
+
+	return !uname(&name) && sscanf(name.release, "%u.%u", &major, &minor) == 2 &&
+	       (major > 5 || (major == 5 && minor >= 11));
+}
+
+/*
+ * What moted would set: programs that are left out by a variable are to be looked at whole, and
+ * lifecycle.bpf.c does not load directly where it cannot.
+ */
+static void set_variables(struct bpf_object *object)
 {
 	const struct bpf_map *map = bpf_object__find_map_by_name(object, ".rodata");
 	const struct btf *btf = bpf_object__btf(object);
@@ -85,6 +99,8 @@ static void turn_on(struct bpf_object *object)
 
 		if (len > 6 && !strcmp(name + len - 6, "_by_tp") && var->offset < size)
 			data[var->offset] = 1;
+		if (!strcmp(name, "event_direct") && var->offset < size)
+			data[var->offset] = has_current_task();
 	}
 }
 
@@ -111,7 +127,7 @@ static bool load_one(const char *path, unsigned int number, unsigned int *failed
 		bpf_object__close(object);
 		return false;
 	}
-	turn_on(object);
+	set_variables(object);
 	verifier[0] = '\0';
 	bpf_program__set_log_level(chosen, LOG_STATS);
 	bpf_program__set_log_buf(chosen, verifier, sizeof(verifier));
