@@ -5,6 +5,7 @@ fields, types and keys, and values that are equal, or lie between what the other
 before and just after. Events are the same. A value counts as wrong if that of one row is so in
 three rounds."""
 import collections
+import socket
 import subprocess
 import time
 
@@ -13,6 +14,8 @@ from lib import DATA, Moted, Rows, check, run, skip, spawn
 ROUNDS = 3
 # Split by each moted for itself, never falling, from when it first saw the process: compared as a sum.
 SPLIT = {"utime": "stime", "stime": "utime"}
+# Numbered and counted by each moted from its own start on: same_bytes() compares those.
+OWN = {"event", "socket", "flow", "process_network", "network"}
 # Found out some time after the sample in which a process first appears, so many at a tick.
 NAMES = ("argv", "exe")
 
@@ -58,7 +61,7 @@ class Comparison:
 
     def take(self, before, other, after):
         for name, stream in self.streams.items():
-            if name == "event":
+            if name in OWN:
                 continue
             both = set(before[name]) & set(after[name])
             for key in both - set(other[name]):
@@ -141,6 +144,35 @@ def same_events(sides):
     check("events of 40 processes are equal", a == b and len(a) >= 80, (sorted(a - b, key=str), sorted(b - a, key=str), len(a)))
 
 
+def sockets_of(client, ports):
+    """{local port: what is the same for both moteds of the sockets with these ports}, once all bytes are there."""
+    own = ("socket", "opened", "srtt", "cookie")
+    rows, found = Rows(client), {}
+    client.send("subscribe socket interval=100ms")
+    for frame in client.frames(3):
+        rows.take(frame)
+        all_of_them = [client.streams[client.ids["socket"]].dict(r) for r in rows.rows["socket"].values()]
+        found = {r["local_port"]: {k: v for k, v in r.items() if k not in own} for r in all_of_them
+                 if r["local_port"] in ports and r["remote_port"] in ports}
+        if sum(r["bytes_received"] for r in found.values()) == 12345:
+            break
+    return found
+
+
+def same_bytes(sides):
+    clients = [side.client() for side in sides]
+    if [1 for stream, *_ in clients[0].hello["absent"] if stream == "socket"]:
+        return
+    with socket.create_server(("127.0.0.1", 0)) as server, \
+            socket.create_connection(server.getsockname()) as there, server.accept()[0] as here:
+        there.sendall(b"x" * 12345)
+        got = 0
+        while got < 12345:
+            got += len(here.recv(65536))
+        a, b = (sockets_of(client, {there.getsockname()[1], server.getsockname()[1]}) for client in clients)
+    check("both ends of a connection are equal", a == b and len(a) == 2, (a, b))
+
+
 def main():
     sync = Moted("--engine", "sync")
     try:
@@ -167,11 +199,12 @@ def main():
     print(f"# values compared: {dict(comparison.compared)}; counters that moved: {dict(comparison.between)}")
     print(f"# wrong in one round only: {dict(now_and_then)}" if now_and_then else "# none wrong in one round")
     check("values agree", not always, always)
-    few = {s: comparison.compared[s] for s in a.ids if s not in ("event", "self", "table") and comparison.compared[s] < 3}
+    few = {s: comparison.compared[s] for s in a.ids if s not in OWN | {"self", "table"} and comparison.compared[s] < 3}
     check("every stream of the machine was compared", not few, few)
     check("1,000 values of processes were compared", comparison.compared["process"] >= 1000, comparison.compared)
     check("counters moved meanwhile", sum(comparison.between.values()) >= 20, comparison.between)
     same_events((sync, ring))
+    same_bytes((sync, ring))
     for child in idle:
         child.kill()
     for moted in sync, ring:
