@@ -99,8 +99,8 @@ struct {
 } net_udp_calls SEC(".maps");
 
 /*
- * udp_sendpage() calls udp_sendmsg(), with no bytes or, on some devices and stable kernels, with all:
- * it has a place of its own, and what it calls does not count. Threads have at most 22 bits.
+ * udp_sendpage() calls udp_sendmsg(), with no bytes or, on some devices and stable kernels, with
+ * all: it has a place of its own, and what it calls does not count. Threads have at most 22 bits.
  */
 #define OF_SENDMSG  0
 #define OF_SENDPAGE (1u << 31)
