@@ -124,15 +124,17 @@ static bool name_at(const struct names *names, const struct mote_scan *text, ptr
  */
 static int names_look(struct names *names, struct mote_scan *text, struct mote_scan *line)
 {
-	struct mote_note note = names->notes->note[names->from];
+	struct mote_note note;
 	struct mote_scan there = *text;
 	struct mote_text name;
 
 	if (names->from == names->n) {
-		if (names->n && text->end - names->begin == (ptrdiff_t)names->length + names->shift)
+		if (names->n && text->end[-1] == '\n' &&
+		    text->end - names->begin == (ptrdiff_t)names->length + names->shift)
 			text->at = text->end;
 		return -1;
 	}
+	note = names->notes->note[names->from];
 	if (!name_at(names, text, note.at + names->shift, &note, &name))
 		return -1;
 	there.at = name.data;

@@ -6,7 +6,7 @@ static int parse_kernel(struct mote_text text, struct mote_table *table, uint64_
 {
 	struct mote_text stat = fuzz_split(&text, 1);
 
-	return mote_parse_kernel(stat, text, now, table, now);
+	return mote_parse_kernel(stat, text, 12345, table, now);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -201,6 +201,17 @@ static void numbers_of_64_bits_and_more(void **state)
 	mote_table_free(vm);
 }
 
+/* The second time, too, when the table knows how long the text was. */
+static void a_last_line_without_an_end(void **state)
+{
+	struct mote_table *vm = mote_table_new(MOTE_STREAM_VM, 1, 2);
+
+	for (uint64_t now = 1; now < 4; now++)
+		assert_int_equal(mote_parse_vmstat(check_text("pgpgin 1\nunknown 2"), vm, now),
+				 -EBADMSG);
+	mote_table_free(vm);
+}
+
 static void foreign_text_is_refused(void **state)
 {
 	struct mote_table *memory = memory_table(), *vm = mote_table_new(MOTE_STREAM_VM, 1, 2);
@@ -279,6 +290,7 @@ int main(void)
 		cmocka_unit_test(unknown_odd_and_double_lines),
 		cmocka_unit_test(every_vmstat_field),
 		cmocka_unit_test(numbers_of_64_bits_and_more),
+		cmocka_unit_test(a_last_line_without_an_end),
 		cmocka_unit_test(foreign_text_is_refused),
 		cmocka_unit_test(lines_that_move),
 		cmocka_unit_test(cut_anywhere),
