@@ -6,7 +6,8 @@
  *
  * The stamp is made of what the kernel changes whenever it takes a thread off a CPU. A thread that
  * was on no CPU and no run queue at two walks and has the same number of context switches at both
- * did not run in between, so nothing changed that only it can change. These are all the counters:
+ * did not run in between, so nothing changed that only it can change: __schedule() counts the
+ * switch before finish_task() says that the thread is off its CPU. These are all the counters:
  * faults, bytes and times are added to the running thread, those of children waited for by the
  * thread that waits (wait_task_zombie()), those of ended threads by the ending thread; a tracer
  * that reaps a thread moves its counts from one place to another, and the number of threads tells.
@@ -86,7 +87,7 @@ struct place {
 	u32 threads; /* beside the first */
 	u32 entry;   /* its entry of the walk before, or NONE */
 	u32 at;      /* the record that is being written, or NONE: stamps are compared */
-	u32 seq;     /* of stats_lock, when that began */
+	u32 seq;     /* of stats_lock, when its sums were taken */
 	u64 fence[2];
 	struct entry fresh;
 	struct mote_task scratch;
@@ -102,10 +103,19 @@ struct {
 static u32 known;  /* entries of the walk before */
 static u32 next;   /* of these: the one that is expected now */
 static u64 looked; /* when that walk was, ns */
-static u32 turn;   /* of so many walks one looks at what others can change in a process */
 
-#define NONE  0xffffffffu
-#define BATCH 4 /* a power of two */
+/*
+ * Pairs lie on a circle, and each walk looks at what others can change in those on the arc behind
+ * that of the walk before: none is passed over when the length of the arcs varies.
+ */
+static u32 arc_at;
+static u64 arc;
+
+#define NONE   0xffffffffu
+#define CIRCLE (1ull << 32)
+#define GOLDEN 0x9e3779b1u /* places of neighbours are far apart, and evenly spread */
+#define BATCH  4           /* a power of two */
+#define TRIES  4           /* at the sums of threads that ended, until none ends meanwhile */
 
 /* Odd, and otherwise of no meaning. */
 #define MIX1 0x9e3779b97f4a7c15ull
@@ -113,12 +123,33 @@ static u32 turn;   /* of so many walks one looks at what others can change in a 
 #define MIX3 0x165667b19e3779f9ull
 #define MIX4 0x27d4eb2f165667c5ull
 
-/* 0: it runs, waits for a CPU, or is just leaving one. */
-static __always_inline u64 stamp_of(const struct task_struct *t)
+/* A full barrier: an atomic operation whose result is wanted. */
+static __always_inline void fence(struct place *p)
 {
+	p->fence[1] = __sync_fetch_and_add(&p->fence[0], 1);
+}
+
+/* Between two loads; x86 keeps their order. */
+static __always_inline void keep_order(struct place *p)
+{
+#ifdef __TARGET_ARCH_arm64
+	fence(p);
+#else
+	asm volatile("" ::: "memory");
+#endif
+}
+
+/*
+ * 0: it runs, waits for a CPU, or is just leaving one. If the number of switches was taken before
+ * the look at the CPU, a thread that leaves in between would have run unseen.
+ */
+static __always_inline u64 stamp_of(struct place *p, const struct task_struct *t)
+{
+	bool busy = t->on_rq | compat_on_cpu(t);
 	u64 stamp;
 
-	if (t->on_rq | compat_on_cpu(t))
+	keep_order(p);
+	if (busy)
 		return 0;
 	stamp = t->start_boottime * MIX1 + ((u64)t->nvcsw + t->nivcsw) * MIX2;
 	stamp += ((u64)(u32)t->prio << 32 | (u32)t->static_prio) * MIX3;
@@ -142,12 +173,6 @@ static __always_inline struct place *place(void)
 	u32 zero = 0;
 
 	return bpf_map_lookup_elem(&walk_place, &zero);
-}
-
-/* A full barrier: an atomic operation whose result is wanted. */
-static __always_inline void fence(struct place *p)
-{
-	p->fence[1] = __sync_fetch_and_add(&p->fence[0], 1);
 }
 
 static __always_inline const struct task_struct *task_at(u64 address)
@@ -248,9 +273,14 @@ static __always_inline u32 take_pair(void)
 	return pair->free;
 }
 
+static __always_inline u32 sequence(const struct signal_struct *s)
+{
+	return s->stats_lock.seqcount.seqcount.sequence;
+}
+
 /*
- * __exit_signal() moves an ending thread's counts to signal_struct inside stats_lock: if that was
- * taken since the record was begun, the thread may be in the sums twice.
+ * A thread that ended since the sums were taken is in neither these nor the threads that were
+ * added: too little, which the next walk has.
  */
 static __always_inline void end_record(struct place *p, const struct signal_struct *s)
 {
@@ -260,9 +290,8 @@ static __always_inline void end_record(struct place *p, const struct signal_stru
 	fence(p);
 	if (!r || !to)
 		return;
-	if (p->seq & 1 || p->seq != s->stats_lock.seqcount.seqcount.sequence ||
-	    r->threads != p->threads + 1) {
-		r->flags |= MOTE_TASK_TORN | MOTE_TASK_TWICE;
+	if (r->flags & MOTE_TASK_TWICE || p->seq != sequence(s) || r->threads != p->threads + 1) {
+		r->flags |= MOTE_TASK_TORN;
 		p->stamp = 0;
 	}
 	p->fresh.stamp = p->stamp;
@@ -272,6 +301,33 @@ static __always_inline void end_record(struct place *p, const struct signal_stru
 	put_ref(to->pid, to->pair | MOTE_REF_WRITTEN);
 	walk_ctl.threads += p->threads;
 	walk_ctl.written++;
+}
+
+/*
+ * __exit_signal() moves an ending thread's counts to signal_struct inside stats_lock: sums that are
+ * taken meanwhile may have a thread that is still in the list, or a part of it. False also of a
+ * first thread whose place an exec by another has taken: it is in the sums, too.
+ */
+static __always_inline bool take_counters(struct place *p, struct mote_task *r,
+					  const struct task_struct *t)
+{
+	const struct signal_struct *s = t->signal;
+
+	for (u32 i = 0; i < TRIES; i++) {
+		p->seq = sequence(s);
+		fence(p);
+		counter_record(r, t);
+		fence(p);
+		if (!(p->seq & 1) && p->seq == sequence(s))
+			return t->group_leader == t;
+	}
+	return false;
+}
+
+/* Has been waited for since the list led to it: it is in its own sums now, and its end was told. */
+static __always_inline bool is_gone(const struct signal_struct *s)
+{
+	return !s->nr_threads;
 }
 
 /*
@@ -285,6 +341,7 @@ static __always_inline bool begin_record(struct place *p, const struct entry *e)
 	u32 pair = e ? e->pair : take_pair();
 	struct mote_pair *which = bpf_map_lookup_elem(&walk_pairs, &pair);
 	struct mote_task *r;
+	bool once;
 
 	if (!which)
 		return false;
@@ -292,17 +349,21 @@ static __always_inline bool begin_record(struct place *p, const struct entry *e)
 	r = bpf_map_lookup_elem(&walk_recs, &p->at);
 	if (!r)
 		return false;
-	p->stamp = stamp_of(t);
+	p->stamp = stamp_of(p, t);
 	p->threads = 0;
-	p->seq = s->stats_lock.seqcount.seqcount.sequence;
 	fence(p);
-	counter_record(r, t);
+	once = take_counters(p, r, t);
+	if (is_gone(s)) {
+		walk_ctl.free += !e;
+		return false;
+	}
 	gauge_record(r, t);
 	p->fresh = (struct entry){ .task = p->process,
 				   .start = r->start,
 				   .gauges = hash_gauges(r),
 				   .pid = r->pid,
 				   .pair = pair };
+	r->flags |= once ? 0 : MOTE_TASK_TWICE;
 	if (s->nr_threads > 1)
 		return true;
 	end_record(p, s);
@@ -311,7 +372,7 @@ static __always_inline bool begin_record(struct place *p, const struct entry *e)
 
 static __always_inline bool gauges_stand(struct place *p, const struct entry *e)
 {
-	if ((e->pair + (u32)walk_ctl.begun) % turn)
+	if ((u32)(e->pair * GOLDEN - arc_at) >= arc)
 		return true;
 	gauge_record(&p->scratch, task_at(p->process));
 	return hash_gauges(&p->scratch) == e->gauges;
@@ -353,7 +414,7 @@ __noinline int begin_process(void)
 		return begin_record(p, e);
 	p->at = NONE;
 	p->threads = 0;
-	p->stamp = stamp_of(t);
+	p->stamp = stamp_of(p, t);
 	return e->threads && p->stamp ? true : end_stamps(p);
 }
 
@@ -369,7 +430,7 @@ __noinline int add_thread(void)
 	if (!p)
 		return 0;
 	t = task_at(p->thread);
-	stamp = stamp_of(t);
+	stamp = stamp_of(p, t);
 	p->stamp = stamp && p->stamp ? (p->stamp + stamp) | 1 : 0;
 	p->threads++;
 	r = bpf_map_lookup_elem(&walk_recs, &p->at);
@@ -412,15 +473,16 @@ static __always_inline void add_threads(struct place *p, struct task_struct *t)
 	bpf_task_release(held);
 }
 
-/* Of the walks, or of the time, whichever makes it more often. */
-static __always_inline void set_turn(void)
+/* Of the walks, or of the time, whichever makes it longer. */
+static __always_inline void set_arc(void)
 {
-	u64 now = bpf_ktime_get_ns(), ms = (now - looked) / 1000000;
+	u64 now = bpf_ktime_get_ns(), ms = (now - looked) / 1000000, walks = MOTE_WALK_TURN;
 
 	looked = now;
-	turn = MOTE_WALK_TURN;
+	arc_at += arc;
 	if (ms * MOTE_WALK_TURN > MOTE_WALK_TURN_MS)
-		turn = ms < MOTE_WALK_TURN_MS ? MOTE_WALK_TURN_MS / ms : 1;
+		walks = ms < MOTE_WALK_TURN_MS ? MOTE_WALK_TURN_MS / ms : 1;
+	arc = (CIRCLE - 1) / walks + 1;
 }
 
 /* Of an iterator over tasks that has one task, or none: the call at its end is made in any case. */
@@ -436,7 +498,7 @@ int walk(struct bpf_iter__task *ctx)
 	walk_ctl.begun++;
 	walk_ctl.tasks = walk_ctl.tasks_lost = walk_ctl.threads = walk_ctl.written = 0;
 	next = 0;
-	set_turn();
+	set_arc();
 	bpf_iter_task_new(&it, NULL, BPF_TASK_ITER_ALL_PROCS);
 	while ((t = bpf_iter_task_next(&it))) {
 		p->process = (u64)t;

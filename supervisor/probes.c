@@ -313,7 +313,7 @@ static void tasks_tiers(struct mote_tiers *tiers, const struct task_way *way, co
 
 /*
  * The best that works, in this order. The list walk is left out without a word where the kernel is
- * too old for it (before 6.7: -ESRCH from libbpf).
+ * too old for it (before 6.8: -ESRCH).
  */
 static void tasks_open(struct mote_probes *probes, const struct mote_probes_config *cfg,
 		       struct mote_tiers *tiers)

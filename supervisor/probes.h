@@ -20,7 +20,7 @@ struct mote_probes;
 
 struct mote_probes_config {
 	bool iterator;                   /* try the task iterator, */
-	bool list;                       /* and before it the walk of the list (6.7) */
+	bool list;                       /* and before it the walk of the list (6.8) */
 	enum mote_events_choice events;  /* auto: tracepoint, else tp_btf; connector, off: none */
 	unsigned int processes, threads; /* records that task_recs (a half) and thread_recs hold */
 	unsigned int event_bytes;        /* of the ring buffer; a power of two, a page at least */

@@ -170,6 +170,45 @@ def threads_run(watch):
     end(pid)
 
 
+def threads_come_and_go(watch):
+    """One thread reads, one begins and ends others without a pause, and many sleep, so that some end during
+    each walk's look at it: what the living did is there all the same."""
+    import threading
+
+    def act():
+        zero = os.open("/dev/zero", os.O_RDONLY)
+
+        def read():
+            while True:
+                os.pread(zero, 1000, 0)
+                time.sleep(0.001)
+
+        for _ in range(400):
+            threading.Thread(target=time.sleep, args=(1e6,), daemon=True).start()
+        threading.Thread(target=read, daemon=True).start()
+        while True:
+            thread = threading.Thread(target=os.getpid)
+            thread.start()
+            thread.join()
+
+    threading.stack_size(1 << 16)
+    pid = child(act)
+    settled(watch, pid)
+    behind = []
+    for _ in range(40):
+        with open(f"/proc/{pid}/io", encoding="ascii") as file:
+            truth = int(file.read().split()[1])
+        watch.next()
+        row = watch.row(pid)
+        if row["rchar"] < truth:
+            behind.append((truth, row["rchar"], row["threads"]))
+    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+        threads = int(file.read().rpartition(")")[2].split()[17])
+    check(f"{watch.name}: counters go on while threads begin and end", not behind and threads > 400 and truth > 10000,
+          (threads, truth, len(behind), behind[:3]))
+    end(pid)
+
+
 def nice_and_state(watch):
     pid = child()
     settled(watch, pid)
@@ -315,6 +354,36 @@ def churn(watch):
         end(pid)
 
 
+def once_a_second():
+    """The bound holds where walks are about a second apart, by which time and number ask for the same."""
+    moted = Moted("--mode", "minimal", config=room())
+    client = moted.client("subscribe process interval=1s")
+    rows = Rows(client)
+
+    def samples(n):
+        while n:
+            frame = client.frame()
+            rows.take(frame)
+            n -= frame.name == "process" and not frame.flags & MORE
+
+    pids = [child() for _ in range(60)]
+    samples(4)
+    for pid in pids:
+        with open(f"/proc/{pid}/oom_score_adj", "w", encoding="ascii") as file:
+            file.write("123")
+    samples(TURN + 1)
+    late = [key for key in rows.rows["process"]
+            if key[0] in pids and rows.row("process", *key)["oom_score_adj"] != 123]
+    check(f"list: of {len(pids)} processes all were looked at within {TURN} walks of a second",
+          not late and len(pids) == 60, late)
+    for pid in pids:
+        end(pid)
+    moted.stop()
+
+
+TESTS = (counters, threads_run, threads_come_and_go, nice_and_state, parent, adjusted, memory, cgroup, same_pid, churn)
+
+
 def main():
     first = Watch("auto", "list")
     if first.chosen == "none":
@@ -323,12 +392,13 @@ def main():
     if first.chosen != "list":
         skip("the list walk", f"not to be had here: {first.chosen}")
     else:
-        for test in (counters, threads_run, nice_and_state, parent, adjusted, memory, cgroup, same_pid, churn):
+        for test in TESTS:
             test(first)
+        once_a_second()
     check("list: ends in order", first.moted.stop() == 0, first.moted.log())
     other = Watch("iterator", "iter/task")
     check("source = iterator is the task iterator", other.chosen == "iter/task", other.chosen)
-    for test in (counters, threads_run, nice_and_state, parent, adjusted, memory, cgroup, same_pid, churn):
+    for test in TESTS:
         test(other)
     check("iter/task: ends in order", other.moted.stop() == 0, other.moted.log())
 
