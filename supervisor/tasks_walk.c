@@ -25,7 +25,7 @@ struct tasks_walk {
 	struct mote_file file;
 	uint64_t walk; /* the number of the walk that was pushed */
 	bool pushed;
-	bool lost;                     /* a walk: pairs are to be counted anew */
+	bool lost;                     /* a walk or a pair: they are to be counted anew */
 	unsigned int n;                /* references of the newest sample */
 	struct mote_task_ref *refs[2]; /* these, and room to sort them */
 	struct mote_fill processes;
@@ -83,9 +83,29 @@ static void walk_complete(struct mote_tasks *tasks, uint32_t step, int res)
 	mote_file_complete(&walk_of(tasks)->file, step, res);
 }
 
+/*
+ * Of two with the same pid the first ended while the walk went on, and the other got its pid. Its
+ * pair may be known to nobody then.
+ */
+static unsigned int drop_ended(struct tasks_walk *t, struct mote_task_ref *refs)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < t->n; i++) {
+		if (n && refs[n - 1].pid == refs[i].pid) {
+			t->lost = true;
+			n--;
+		}
+		refs[n++] = refs[i];
+	}
+	return n;
+}
+
 /* What was written becomes current. */
 static void take(struct tasks_walk *t)
 {
+	struct mote_task_ref *sorted;
+
 	for (unsigned int i = 0; i < t->n; i++) {
 		uint32_t place = t->found[i].pair & ~MOTE_REF_WRITTEN;
 		bool written = t->found[i].pair & MOTE_REF_WRITTEN;
@@ -96,7 +116,9 @@ static void take(struct tasks_walk *t)
 							.side = t->pairs[place].side,
 							.written = written };
 	}
-	t->base.refs = mote_task_sort_refs(t->refs[0], t->refs[1], t->n);
+	sorted = mote_task_sort_refs(t->refs[0], t->refs[1], t->n);
+	t->n = drop_ended(t, sorted);
+	t->base.refs = sorted;
 }
 
 static int walk_finish(struct mote_tasks *tasks, unsigned int half)

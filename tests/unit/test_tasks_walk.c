@@ -249,6 +249,34 @@ static void pid_given_again(void **state)
 	bed_free(bed);
 }
 
+/* The walk finds a process, that one ends, and at the list's end there is another with its pid. */
+static void pid_given_again_meanwhile(void **state)
+{
+	struct bed *bed = bed_new();
+	struct proc old;
+
+	bear(bed, 10);
+	bear(bed, 20);
+	sample(bed, 0);
+	for (int i = 0; i < 3; i++) {
+		old = bed->list[0];
+		die(bed, 0);
+		bear(bed, old.pid);
+		memmove(&bed->list[1], &bed->list[0], bed->n++ * sizeof(bed->list[0]));
+		bed->list[0] = old;
+		if (i == 1)
+			bed->list[0].known = false; /* born since the sample before, too */
+		assert_int_equal(sample(bed, 0), 2);
+		die(bed, 0);
+		assert_int_equal(rows(bed, 0), 2);
+		for (int j = 0; j < 3; j++)
+			assert_int_equal(sample(bed, 0), 2);
+		assert_int_equal(rows(bed, 0), 2);
+		assert_pairs(bed);
+	}
+	bed_free(bed);
+}
+
 /* One that fails leaves all as it was; what another walk wrote is not lost, nor are its pairs. */
 static void lost_walks(void **state)
 {
@@ -349,6 +377,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_what_was_written),
 		cmocka_unit_test(pid_given_again),
+		cmocka_unit_test(pid_given_again_meanwhile),
 		cmocka_unit_test(lost_walks),
 		cmocka_unit_test(full_table),
 		cmocka_unit_test(anything),
