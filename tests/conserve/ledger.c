@@ -94,13 +94,18 @@ static bool is_tcp(int fd)
 
 static uint16_t port_of(int fd)
 {
-	struct sockaddr_storage at = { 0 };
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} at;
 	socklen_t len = sizeof(at);
 
-	if (getsockname(fd, (struct sockaddr *)&at, &len))
+	memset(&at, 0, sizeof(at));
+	if (getsockname(fd, &at.any, &len))
 		return 0;
-	return ntohs(at.ss_family == AF_INET ? ((struct sockaddr_in *)&at)->sin_port
-					     : ((struct sockaddr_in6 *)&at)->sin6_port);
+	/* the port is at the same place in both */
+	return ntohs(at.v4.sin_port);
 }
 
 static struct account *find(pid_t pid, uint64_t inode, bool tcp)

@@ -49,7 +49,7 @@ static int by_writev(struct end *e, size_t n)
 /* By a socket that is not connected, to where the other is. */
 static int by_sendto(struct end *e, size_t n)
 {
-	union address at;
+	union address at = { .any = { .sa_family = AF_UNSPEC } };
 	socklen_t len = sizeof(at);
 	struct account *account;
 	int fd, rc;

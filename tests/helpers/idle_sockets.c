@@ -214,7 +214,7 @@ static double measure(unsigned long idle)
 		double us;
 
 		nap(WINDOW_MS);
-		us = (double)(cpu_time() - before) / 1e3 / (WINDOW_MS / INTERVAL_MS);
+		us = (double)(cpu_time() - before) / 1e3 * INTERVAL_MS / WINDOW_MS;
 		best = us < best ? us : best;
 		sum += us;
 	}
