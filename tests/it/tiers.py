@@ -22,8 +22,8 @@ COMPARED = (*VARY, "tty", "stime", "cstime", "majflt")
 LIBC = ctypes.CDLL(None)
 
 
-def be(i):
-    """The i-th process: something of its own in every field."""
+def be(i, ready):
+    """The i-th process: something of its own in every field; writes to `ready` when only to sleep is left."""
     os.setpriority(os.PRIO_PROCESS, 0, i % 20 - (10 if i % 3 else 0))
     if i % 4 == 1:
         os.setsid()
@@ -46,6 +46,7 @@ def be(i):
     if i % 5 == 3:
         os.setgid(1000 + i)
         os.setuid(2000 + i)
+    os.write(ready, b"r")
     if i % 10 == 7:
         os.kill(os.getpid(), signal.SIGSTOP)
     if i % 10 == 9:
@@ -55,16 +56,30 @@ def be(i):
     del memory
 
 
+def states(pid):
+    """Of all its threads."""
+    folder = f"/proc/{pid}/task"
+    for tid in os.listdir(folder):
+        with open(f"{folder}/{tid}/stat", encoding="utf-8", errors="replace") as file:
+            yield file.read().rpartition(")")[2].split()[0]
+
+
 def start():
+    """The processes, when they sleep, are stopped, or are zombies: on a busy host the nicest take long."""
+    begun, ready = os.pipe()
     pids = []
     for i in range(PROCESSES):
         pid = os.fork()
         if pid == 0:
             try:
-                be(i)
+                be(i, ready)
             finally:
                 os._exit(1)
         pids.append(pid)
+    for _ in pids:
+        os.read(begun, 1)
+    while any(state not in "STZ" for pid in pids for state in states(pid)):
+        time.sleep(0.05)
     return pids
 
 
@@ -139,7 +154,6 @@ def main():
         return
     pids = start()
     try:
-        time.sleep(1)
         sides = [Side("--probes", "auto"), Side("--probes", "none")]
         check("the two tiers are the two", "exe" in sides[1].absent and "exe" not in sides[0].absent,
               [s.absent for s in sides])
