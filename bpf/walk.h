@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Kernel functions for going through tasks: the open-coded iterator came last, in 6.7
- * (c68a78ffe2cb; used from 6.8 on, see probes_walk.c). They are in a header and an object of their own, as libbpf wants the kernel's BTF
- * for an object that names a kernel function, even if no program that calls it is loaded.
+ * (c68a78ffe2cb; used from 6.8 on, see probes_walk.c). They are in a header and an object of their
+ * own, as libbpf wants the kernel's BTF for an object that names a kernel function, even if no
+ * program that calls it is loaded.
  */
 #ifndef MOTE_WALK_H
 #define MOTE_WALK_H

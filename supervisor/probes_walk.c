@@ -31,8 +31,8 @@ struct mote_probes_walk {
 };
 
 /*
- * 6.8, 5a34f9dabd9a: before, bpf_iter_task_next() never comes to the end of a process's threads when
- * one of them makes an exec meanwhile. Delete when 6.7 is of no interest.
+ * 6.8: before, bpf_iter_task_next() never comes to the end of a process's threads when one of them
+ * makes an exec meanwhile. Delete when 6.7 is of no interest.
  */
 static bool may_never_end(void)
 {
