@@ -14,7 +14,7 @@ HOST = "cpu,kernel,memory,vm,load,pressure,disk,netdev,filesystem"
 PROCESSES = HOST + ",process,event"
 ALL = PROCESSES + ",self,table"
 NETWORK = "socket,flow,process_network,network"
-# More processes than the default table of 8192 takes.
+# More processes than the default table of 4096 takes.
 LARGE = "[tables]\nprocesses = 16384\ntext = 2MiB\n"
 
 

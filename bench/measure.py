@@ -36,7 +36,7 @@ def frames(result, ticks):
 def cost(build, name, ticks, n=0, streams=agent.PROCESSES, floors=("wake", "files", "pooled", "open"),
          forks=0, awake_ms=0):
     """moted with one subscriber and, in the same ticks at other phases of the second, the floor."""
-    config = agent.LARGE if n > 5000 else ""
+    config = agent.LARGE if n > 3000 else ""
     with sleepers(build, n, forks, awake_ms), Moted(build, config) as moted:
         moted.settle(n)
         row = {"name": name, "sleepers": n, "forks": forks, "awake_ms": awake_ms,
