@@ -254,7 +254,11 @@ int net_destroy(struct trace_event_raw_tcp_event_sk *ctx)
 	return WITH_CPU(destroyed(cpu, sk));
 }
 
-ENTRY(net_destruct, inet_sock_destruct, struct sock *sk)
+/*
+ * UDP's close(), in the caller's context: in a softirq, where inet_sock_destruct() runs, a kprobe
+ * program is left out if it interrupts another one on its CPU.
+ */
+ENTRY(net_destruct, sk_common_release, struct sock *sk)
 {
 	return WITH_CPU(destroyed(cpu, sk));
 }

@@ -41,7 +41,7 @@ const struct mote_net_program mote_net_programs[MOTE_NET_PROGRAMS] = {
 				 MOTE_NET_ALWAYS },
 	[MOTE_NET_DESTROY_SOCK] = { "net_destroy", MOTE_NET_TRACEPOINT, "tcp/tcp_destroy_sock",
 				    MOTE_NET_ALWAYS },
-	[MOTE_NET_DESTRUCT] = { "net_destruct", MOTE_NET_ENTRY, "inet_sock_destruct",
+	[MOTE_NET_DESTRUCT] = { "net_destruct", MOTE_NET_ENTRY, "sk_common_release",
 				MOTE_NET_ALWAYS },
 	[MOTE_NET_REAP_RUN] = { "net_reap_run", MOTE_NET_ITERATOR, "", MOTE_NET_ALWAYS },
 	[MOTE_NET_ITER_TCP] = { "net_tcp", MOTE_NET_ITERATOR, "", MOTE_NET_ALWAYS },
@@ -74,8 +74,8 @@ static const struct mote_net_hook hooks[] = {
 	{ "tp/inet_sock_set_state", MOTE_NET_STATE, BOTH, B(SET_STATE) | B(DESTROY_SOCK), 0, 0,
 	  NULL },
 
-	{ "fentry/inet_sock_destruct", MOTE_NET_DESTROY, FENTRY, B(DESTRUCT), 0, 0, NULL },
-	{ "kprobe/inet_sock_destruct", MOTE_NET_DESTROY, KPROBE, B(DESTRUCT), 0, 0, NULL },
+	{ "fentry/sk_common_release", MOTE_NET_DESTROY, FENTRY, B(DESTRUCT), 0, 0, NULL },
+	{ "kprobe/sk_common_release", MOTE_NET_DESTROY, KPROBE, B(DESTRUCT), 0, 0, NULL },
 };
 
 static const char *const tiers[MOTE_NET_EVENTS] = {

@@ -79,7 +79,7 @@ static const struct hook hooks[] = {
 	{ "net_udpv6_sendmsg", "udpv6_sendmsg", false, 1 << KPROBE },
 	{ "net_udp_sendmsg_ret", "udp_sendmsg", true, 1 << KPROBE | 1 << FENTRY },
 	{ "net_udpv6_sendmsg_ret", "udpv6_sendmsg", true, 1 << KPROBE | 1 << FENTRY },
-	{ "net_destruct", "inet_sock_destruct", false, 1 << KPROBE | 1 << FENTRY },
+	{ "net_destruct", "sk_common_release", false, 1 << KPROBE | 1 << FENTRY },
 	{ "net_send_length", "sock/sock_send_length", false, 1 << TP },
 	{ "net_recv_length", "sock/sock_recv_length", false, 1 << TP },
 	{ "net_set_state", "sock/inet_sock_set_state", false, 7 },

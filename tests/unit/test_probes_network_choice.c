@@ -137,7 +137,7 @@ static void orders_hooks(void **state)
 		{ MOTE_NET_SET_FENTRY,
 		  VERSION(5, 10),
 		  MOTE_NET_DESTROY,
-		  { "fentry/inet_sock_destruct" } },
+		  { "fentry/sk_common_release" } },
 	};
 	const struct mote_net_hook *hooks[MOTE_NET_HOOKS_MAX];
 	unsigned int n, i;

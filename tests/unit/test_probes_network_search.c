@@ -55,7 +55,7 @@ static void begins_with_the_first(void **state)
 	assert_hook(&s, MOTE_NET_UDP_SEND, "tp/sock_send_length");
 	assert_hook(&s, MOTE_NET_UDP_RECV, "fentry/skb_consume_udp");
 	assert_hook(&s, MOTE_NET_STATE, "tp/inet_sock_set_state");
-	assert_hook(&s, MOTE_NET_DESTROY, "fentry/inet_sock_destruct");
+	assert_hook(&s, MOTE_NET_DESTROY, "fentry/sk_common_release");
 	for (int i = 0; i < MOTE_NET_EVENTS; i++)
 		assert_string_equal(s.reason[i], "");
 }
