@@ -96,7 +96,7 @@ static bool settled(struct check *check)
 	if (!test.watch)
 		return true;
 	watch_until(test.watch, accounts_hold, check, test.settle_ms);
-	usleep(5 * INTERVAL_MS * 1000);
+	usleep(3 * INTERVAL_MS * 1000);
 	rows = watch_lock(test.watch);
 	ok = check_accounts(check, rows);
 	if (!ok) {

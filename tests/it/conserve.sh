@@ -70,10 +70,10 @@ broken() {
 }
 
 exact "with reconciliation" "" -e "$events" -r "$reads" -s 500
-exact "without" "$(printf '[network]\nreconciliation = off')" -R -e $((events / 4)) -s 500
+exact "without" "$(printf '[network]\nreconciliation = off')" -R -c TCP -e $((events / 8))
 exact "storms" "" -c storm -s "$storm"
-exact "small tables" "$(printf '[tables]\nsockets = 64\nflows = 64\nnetwork_processes = 64')" -S -c s \
-	-e $((events / 20)) -s $((storm / 10)) -b 100 -r 1000
+exact "small tables" "$(printf '[tables]\nsockets = 64\nflows = 64\nnetwork_processes = 64')" \
+	-S -c "of " -e $((events / 20)) -s $((storm / 10)) -b 100 -r 1000
 broken DEAF -c "TCP: write"
 broken PEEK -c "peeked at"
 broken CLEAR -c "one " -e "$events" -r "$reads"
