@@ -22,6 +22,7 @@ const volatile bool net_udp_send_by_tp = false;
 const volatile bool net_udp_recv_by_tp = false;
 const volatile bool net_by_state = true;   /* net_set_state is attached */
 const volatile bool net_udp_pages = false; /* net_udp_sendpage is */
+const volatile u32 net_netns = 0; /* where the iterators walk: mote's network namespace */
 
 #define ARRAY(name_, value_, entries_)             \
 	struct {                                   \
@@ -329,14 +330,26 @@ static __always_inline void net_close(struct mote_socket *s, u32 slot)
 	slots_mark(SOCKETS, slot);
 }
 
-/* How a socket that is seen first by something else than its opening came to be missed. */
-static __always_inline u32 net_missed(void)
+static __always_inline u32 net_namespace(const struct sock *sk)
+{
+	return bpf_core_field_exists(sk->__sk_common.skc_net.net)
+		       ? BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum)
+		       : 0;
+}
+
+/*
+ * How a socket that is seen first by something else than its opening came to be missed. The walks
+ * at start did not meet those of other network namespaces.
+ */
+static __always_inline u32 net_missed(const struct sock *sk)
 {
 	struct mote_net_ctl *ctl = net_control();
 
 	if (!ctl || !ctl->live)
 		return MOTE_SOCKET_SEEDED;
-	return ctl->turned_away ? MOTE_SOCKET_LATE : 0;
+	if (ctl->turned_away)
+		return MOTE_SOCKET_LATE;
+	return net_netns && net_namespace(sk) != net_netns ? MOTE_SOCKET_SEEDED : 0;
 }
 
 /* The first process that uses a socket has accepted it; before that others may hold its lock. */

@@ -206,7 +206,7 @@ struct tcp_late {
 static __always_inline u32 tcp_late_flags(const struct sock *sk, const struct tcp_numbers *n,
 					  u8 state)
 {
-	u32 flags = MOTE_SOCKET_TRUTH | net_missed();
+	u32 flags = MOTE_SOCKET_TRUTH | net_missed(sk);
 
 	/* without a reason for coming late its bytes count from the connection's beginning */
 	if (!(flags & (MOTE_SOCKET_LATE | MOTE_SOCKET_SEEDED)))
@@ -254,7 +254,7 @@ __attribute__((noinline)) int tcp_claim_late(u64 address, u32 state)
 	if (!cpu || state == TCP_CLOSE || BPF_CORE_READ(sk, __sk_common.skc_flags) & SOCK_DEAD)
 		return -1;
 	if (state == TCP_LISTEN) {
-		late.socket.flags = net_missed();
+		late.socket.flags = net_missed(sk);
 		s = net_open(cpu, &late.socket, net_socket_fill, &slot);
 		return s ? (int)slot : -1;
 	}

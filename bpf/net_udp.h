@@ -108,14 +108,26 @@ static __always_inline void udp_walked(struct mote_slot_cpu *cpu, const struct s
 	udp_refresh(s, slot, sk);
 }
 
-/* A function of its own: the verifier looks at it once, and not in each turn of the loop. */
+/*
+ * Whether what is at the socket's address now is still this socket: close() takes the inode away,
+ * and another socket has another one. Memory that is not there any more reads as 0.
+ */
+static __always_inline bool udp_is_there(const struct mote_socket *s)
+{
+	return s->inode && net_inode((const struct sock *)s->slot.key) == s->inode;
+}
+
+/*
+ * A function of its own: the verifier looks at it once, and not in each turn of the loop. Not to be
+ * met in the walk is not enough: it is over the sockets of one network namespace.
+ */
 __attribute__((noinline)) int udp_sweep_slot(u32 slot)
 {
 	struct mote_socket *s = bpf_map_lookup_elem(&net_sockets, &slot);
 
 	if (!s || !s->slot.key || s->closed || s->protocol != MOTE_UDP)
 		return 0;
-	if (s->write_seq == udp_walk || s->opened >= udp_walk_began)
+	if (s->write_seq == udp_walk || s->opened >= udp_walk_began || udp_is_there(s))
 		return 0;
 	if (!slots_remove(SOCKETS, s->slot.key, slot))
 		return 0;

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -39,6 +40,13 @@ unsigned int mote_net_pick_programs(const struct mote_net_pick *pick,
 	return programs & ~pick->without;
 }
 
+static uint32_t own_namespace(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/net", &st) ? 0 : (uint32_t)st.st_ino;
+}
+
 static int set_variables(struct bpf_object *object, const struct mote_options *o,
 			 const struct mote_net_pick *pick, unsigned int ncpus)
 {
@@ -49,6 +57,7 @@ static int set_variables(struct bpf_object *object, const struct mote_options *o
 		{ "net_nsockets", o->tables_sockets },
 		{ "net_nflows", o->tables_flows },
 		{ "net_ncpus", ncpus },
+		{ "net_netns", own_namespace() },
 		{ "net_families", (o->network_ipv4 ? 1u : 0) | (o->network_ipv6 ? 2u : 0) },
 		{ "net_protocols",
 		  (o->network_tcp ? 1u << MOTE_TCP : 0) | (o->network_udp ? 1u << MOTE_UDP : 0) },
