@@ -22,7 +22,7 @@ const volatile bool net_udp_send_by_tp = false;
 const volatile bool net_udp_recv_by_tp = false;
 const volatile bool net_by_state = true;   /* net_set_state is attached */
 const volatile bool net_udp_pages = false; /* net_udp_sendpage is */
-const volatile u32 net_netns = 0; /* where the iterators walk: mote's network namespace */
+const volatile u32 net_netns = 0;          /* where the iterators walk: mote's own */
 
 #define ARRAY(name_, value_, entries_)             \
 	struct {                                   \
@@ -255,6 +255,14 @@ static __always_inline void net_own(struct mote_socket *s, const struct sock *sk
 	s->tgid = caller->tgid;
 }
 
+/* Its inode number; 0: the kernel has no namespaces. */
+static __always_inline u32 net_namespace(const struct sock *sk)
+{
+	return bpf_core_field_exists(sk->__sk_common.skc_net.net)
+		       ? BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum)
+		       : 0;
+}
+
 struct net_socket_fill {
 	const struct sock *sk;
 	const struct net_caller *owner; /* NULL: not known here */
@@ -277,9 +285,7 @@ static __always_inline void net_socket_fill(void *slot, void *arg)
 		s->flags |= MOTE_SOCKET_KERNEL;
 	net_load_addresses(s, sk);
 	s->uid = BPF_CORE_READ(sk, sk_uid.val);
-	s->netns = bpf_core_field_exists(sk->__sk_common.skc_net.net)
-			   ? BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum)
-			   : 0;
+	s->netns = net_namespace(sk);
 	s->tgid = 0;
 	s->start = 0;
 	s->cgroup_id = 0;
@@ -328,13 +334,6 @@ static __always_inline void net_close(struct mote_socket *s, u32 slot)
 	slots_remove(SOCKETS, s->slot.key, slot);
 	s->closed = bpf_ktime_get_ns();
 	slots_mark(SOCKETS, slot);
-}
-
-static __always_inline u32 net_namespace(const struct sock *sk)
-{
-	return bpf_core_field_exists(sk->__sk_common.skc_net.net)
-		       ? BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum)
-		       : 0;
 }
 
 /*
