@@ -160,6 +160,10 @@ $(BUILD)/tests/helpers/conserve: tests/helpers/conserve.c $(call obj,$(CONSERVE)
 	@mkdir -p $(@D)
 	$(CC) $(MOTE_CFLAGS) -iquote clients $(MOTE_LDFLAGS) -MMD -MP -o $@ $(filter-out %.h,$^) $(MOTE_LIBS)
 $(call obj,$(CONSERVE)): MOTE_CFLAGS += -iquote clients
+OLDER := $(patsubst %,$(BUILD)/tests/conserve/%.o,actor ledger rows watch)
+$(BUILD)/tests/helpers/older_sockets: tests/helpers/older_sockets.c $(OLDER) $(BUILD)/libmote.a
+	@mkdir -p $(@D)
+	$(CC) $(MOTE_CFLAGS) -iquote clients $(MOTE_LDFLAGS) -MMD -MP -o $@ $^ $(MOTE_LIBS)
 $(BUILD)/bench/encode: MOTE_LIBS += -ljansson
 $(BUILD)/bench/%: bench/%.c $(BUILD)/supervisor.a $(BUILD)/libmote.a
 	@mkdir -p $(@D)
