@@ -143,6 +143,18 @@ static bool check_flow(struct check *check, const struct account *a, const struc
 			got.received);
 }
 
+/* What there is of a process whose row is not as it should be. */
+static void say_rows(struct check *check, const struct account *a, const struct rows *rows)
+{
+	for (size_t i = 0; check->explain && check->said < MOST_SAID && i < rows->n; i++)
+		if (rows->row[i].value[0] == (uint64_t)a->pid)
+			fprintf(check->explain,
+				"# pid %d has a row, start %" PRIu64 " (the process %" PRIu64
+				"), %s\n",
+				a->pid, rows->row[i].value[1], a->start,
+				rows->row[i].live ? "live" : "ended");
+}
+
 static bool check_process(struct check *check, const struct account *a, const struct rows *rows)
 {
 	const uint64_t key[] = { (uint64_t)a->pid, a->start };
@@ -155,8 +167,11 @@ static bool check_process(struct check *check, const struct account *a, const st
 	if (row && row->live && !a->tcp)
 		got = (struct sums){ rows_value(rows, row, "udp_bytes_sent"),
 				     rows_value(rows, row, "udp_bytes_received") };
-	return !differs(check, a, "bytes sent by the process", want.sent, got.sent) &&
-	       !differs(check, a, "bytes received by the process", want.received, got.received);
+	if (!differs(check, a, "bytes sent by the process", want.sent, got.sent) &&
+	    !differs(check, a, "bytes received by the process", want.received, got.received))
+		return true;
+	say_rows(check, a, rows);
+	return false;
 }
 
 static bool check_account(struct check *check, const struct account *a, const struct rows *rows,

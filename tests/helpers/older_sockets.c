@@ -104,7 +104,7 @@ static void tell(struct side *side)
 
 static pid_t start_moted(char **argv, char *path, size_t size)
 {
-	char *args[32] = { argv[1], "--socket", path };
+	char socket_option[] = "--socket", *args[32] = { argv[1], socket_option, path };
 	int n = 3;
 	pid_t pid;
 
