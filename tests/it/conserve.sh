@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# alone: it makes thousands of sockets, which other tests would count
 # Every byte that a socket carries is counted, to the byte: by socket, by process and in total, with
 # reconciliation and without, with tables that are too small; see tests/helpers/conserve.c. Then moted is
 # broken on purpose, and the same test must fail. CONSERVE=full: millions of events, 10,000,001 reads of

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# alone: it makes thousands of sockets, which other tests would count
 # A tick beside 120,000 idle sockets costs at most twice that beside 1,000; see tests/helpers/idle_sockets.c.
 . "${MOTE_TOP:-.}/tests/it/bpf_here"
 set -u

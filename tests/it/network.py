@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# alone: it compares the totals of the machine
 """Sockets and what processes move over them, as the streams show it: exchanges between two processes
 are seen exactly by socket, flow, process and protocol; what ended is told with its totals; tables
 that are too small lose nothing; minimal mode has it all. Every call there is, is conserve.sh's."""
