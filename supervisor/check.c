@@ -231,7 +231,7 @@ static const struct {
 /* A tier without a reason is the one that mote tries first. */
 static const char *reason_of(const struct mote_tier *tier)
 {
-	return tier->reason[0] ? tier->reason : "the first choice, and it works here";
+	return tier->reason[0] ? tier->reason : "the first choice for this kernel, and it works";
 }
 
 static void print_text(const struct mote_features *features, const struct mote_tiers *tiers,

@@ -41,19 +41,27 @@ static bool may_never_end(void)
 	return !uname(&name) && !strncmp(name.release, "6.7.", 4);
 }
 
-static int load(struct mote_probes_walk *walk, const struct mote_probes_config *cfg,
-		bool probe_read)
+static int open_object(struct mote_probes_walk *walk, const struct mote_probes_config *cfg)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts,
 		    .btf_custom_path = cfg->btf && cfg->btf[0] ? cfg->btf : NULL);
-	struct mote_walk_bpf *bpf;
-	int err;
 
 	mote_probes_log_begin();
-	bpf = mote_walk_bpf__open_opts(&opts);
-	if (!bpf)
-		return -errno;
-	walk->bpf = bpf;
+	walk->bpf = mote_walk_bpf__open_opts(&opts);
+	if (walk->bpf)
+		return 0;
+	return errno ? -errno : -EINVAL;
+}
+
+static int load(struct mote_probes_walk *walk, const struct mote_probes_config *cfg,
+		bool probe_read)
+{
+	struct mote_walk_bpf *bpf;
+	int err = open_object(walk, cfg);
+
+	if (err)
+		return err;
+	bpf = walk->bpf;
 	walk->ctl_at = (size_t)((char *)&bpf->bss->walk_ctl - (char *)bpf->bss);
 	bpf->rodata->task_max = cfg->processes;
 	bpf->rodata->page_size = (uint64_t)sysconf(_SC_PAGESIZE);

@@ -338,7 +338,7 @@ static unsigned int walk_list(struct mote_probes_iterator *it, unsigned int half
 	struct mote_walk_ctl *ctl = it->walk_ctl;
 	unsigned int n = 0;
 
-	for (int i = 0; i < (way == KEPT && !half ? MOTE_WALK_TURN : 1); i++) {
+	for (int i = 0; ctl && i < (way == KEPT && !half ? MOTE_WALK_TURN : 1); i++) {
 		ctl->full = way == LIST;
 		if (!run_iterator(it, it->tasks) || ctl->done != ctl->begun)
 			return 0;
