@@ -48,6 +48,18 @@ int listen_on(enum family family, union address *at, socklen_t *len)
 	return fd;
 }
 
+int nobody_on(enum family family, union address *at, socklen_t *len)
+{
+	int fd = listen_on(family, at, len), on = 1;
+
+	close(fd);
+	fd = socket(domain(family), SOCK_STREAM | SOCK_CLOEXEC, 0);
+	need(fd >= 0 && !setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) &&
+		     !bind(fd, &at->any, *len),
+	     "a port of nobody's");
+	return fd;
+}
+
 void pair_tcp(enum family family, struct pair *pair)
 {
 	union address at;

@@ -71,6 +71,11 @@ union address {
 socklen_t loopback(enum family family, uint16_t port, union address *out);
 /* A listening TCP socket, and where a client finds it. */
 int listen_on(enum family family, union address *at, socklen_t *len);
+/*
+ * A port that listened once and does not any more, but is held: a free one may be given to the very
+ * socket that connects to it, which then talks to itself.
+ */
+int nobody_on(enum family family, union address *at, socklen_t *len);
 void pair_tcp(enum family family, struct pair *pair);
 void pair_udp(enum family family, struct pair *pair);
 void pair_close(struct pair *pair);

@@ -122,9 +122,8 @@ static void refused_connects(int family)
 {
 	union address at;
 	socklen_t len;
-	int listener = listen_on((enum family)family, &at, &len);
 
-	close(listener);
+	nobody_on((enum family)family, &at, &len);
 	for (int i = 0; i < 20; i++) {
 		int fd = socket(at.any.sa_family, SOCK_STREAM, 0);
 

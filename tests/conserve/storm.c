@@ -94,7 +94,6 @@ static void *blow(void *arg)
 static void storm(int threads)
 {
 	struct gale gales[16];
-	int unused;
 
 	for (int i = 0; i < threads; i++) {
 		struct gale *gale = &gales[i];
@@ -104,8 +103,7 @@ static void storm(int threads)
 				       .tcp = ledger_rest(true),
 				       .udp = ledger_rest(false) };
 		gale->listener = listen_on(gale->family, &gale->at, &gale->len);
-		unused = listen_on(gale->family, &gale->nobody, &gale->len);
-		close(unused);
+		nobody_on(gale->family, &gale->nobody, &gale->len);
 		ledger_make(true, 2);
 	}
 	in_threads((unsigned int)threads, blow, gales, sizeof(*gales));
@@ -125,7 +123,7 @@ static void storm_of_processes(int processes)
 					     .udp = ledger_rest(false) };
 
 			gale.listener = listen_on(gale.family, &gale.at, &gale.len);
-			close(listen_on(gale.family, &gale.nobody, &gale.len));
+			nobody_on(gale.family, &gale.nobody, &gale.len);
 			ledger_make(true, 2);
 			blow(&gale);
 			_exit(0);

@@ -17,9 +17,9 @@ bad=0 mutants=0
 events=400000 reads=1000001 storm=20000
 [ "${CONSERVE:-}" != full ] || events=5000000 reads=10000001 storm=100000
 
-# start MOTED CONFIGURATION
+# start MOTED CONFIGURATION: last rows are kept for the thousand sockets that a case closes at once
 start() {
-	printf '[loop]\nbase = 1ms\n[socket]\nsubscribers = 32\n%s\n' "$2" >"$work/conf"
+	printf '[loop]\nbase = 1ms\n[socket]\nsubscribers = 32\n[tables]\nended_sockets = 8192\n%s\n' "$2" >"$work/conf"
 	"$1" --config "$work/conf" --socket "$work/sock" 2>"$work/log" &
 	pid=$!
 	for _ in $(seq 200); do
