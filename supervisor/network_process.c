@@ -201,17 +201,21 @@ static uint32_t find_ticks(struct network_processes *all, uint32_t pid, uint64_t
 	return NONE;
 }
 
+/* It may have ended: the newest sample tells. */
+static void doubt(struct network_processes *all, uint32_t i)
+{
+	all->at[i].state = PROCESS_FRESH;
+	all->at[i].since = 0;
+	all->at[i].fresh = all->fresh;
+	all->fresh = i + 1;
+}
+
 /* Some ends were missed: those that live are to be found again. */
 static void doubt_all(struct network_processes *all)
 {
-	for (uint32_t i = 0; i < all->size; i++) {
-		if (all->at[i].state != PROCESS_ALIVE || !all->at[i].pid)
-			continue;
-		all->at[i].state = PROCESS_FRESH;
-		all->at[i].since = 0;
-		all->at[i].fresh = all->fresh;
-		all->fresh = i + 1;
-	}
+	for (uint32_t i = 0; i < all->size; i++)
+		if (all->at[i].state == PROCESS_ALIVE && all->at[i].pid)
+			doubt(all, i);
 }
 
 static void take_ended(struct mote_network *network)
@@ -228,11 +232,22 @@ static void take_ended(struct mote_network *network)
 		}
 		i = find_ticks(all, pid, ticks);
 		if (i != NONE && all->at[i].state == PROCESS_ALIVE)
-			died(network, i);
+			doubt(all, i);
 	}
 }
 
-/* Fresh ones: the sample that was taken since has those that live. */
+/*
+ * Fresh ones: the sample that was taken since has those that live. One that had no room for all
+ * says nothing of who is not in it; but who has no flow left may go, lest a table of processes that
+ * is always full fills ours.
+ */
+static bool has_ended(const struct mote_network *network, const struct network_process *process,
+		      uint64_t tasks)
+{
+	return process->since + network->patience < tasks &&
+	       (!process->flows || mote_process_whole(network->process));
+}
+
 static void take_fresh(struct mote_network *network, uint64_t tasks)
 {
 	struct network_processes *all = &network->processes;
@@ -247,7 +262,7 @@ static void take_fresh(struct mote_network *network, uint64_t tasks)
 		process->fresh = 0;
 		if (mote_process_lives(network->process, process->pid, process->start)) {
 			process->state = PROCESS_ALIVE;
-		} else if (process->since + network->patience < tasks) {
+		} else if (has_ended(network, process, tasks)) {
 			died(network, i);
 		} else {
 			process->fresh = all->fresh;

@@ -587,6 +587,11 @@ bool mote_process_lives(struct mote_process *process, uint32_t pid, uint64_t sta
 	return find(process, pid, start) != NULL;
 }
 
+bool mote_process_whole(const struct mote_process *process)
+{
+	return !process->tasks->cut;
+}
+
 int mote_process_next_ended(const struct mote_process *process, uint64_t *cursor, uint32_t *pid,
 			    uint64_t *start)
 {

@@ -49,6 +49,8 @@ void mote_process_set_absent(struct mote_process *process, uint64_t fields);
 
 /* Whether the newest sample has this process; `start` in ns. */
 bool mote_process_lives(struct mote_process *process, uint32_t pid, uint64_t start);
+/* Whether the newest sample had room for all: only then who is not in it has ended. */
+bool mote_process_whole(const struct mote_process *process);
 /*
  * Processes that samples had and have no more, in the order of their ends; `*cursor` is 0 to begin
  * with. 1, and the process, its start in ticks; 0: no more; -1: some were forgotten meanwhile.

@@ -60,6 +60,7 @@ struct mote_tasks {
 	const struct mote_task_ref *refs;
 	unsigned int max; /* processes a half can hold */
 	uint64_t absent;  /* bits PROCESS_<FIELD> that this source never gives */
+	bool cut;         /* the newest sample had no room for all processes */
 	/*
 	 * Its operations do not hang on the timer but are submitted when the timer's chain is
 	 * complete: a thousand links cost two and a half times as much as a thousand reads.

@@ -66,6 +66,7 @@ static int iter_finish(struct mote_tasks *tasks, unsigned int half)
 	if (__atomic_load_n(&ctl->done, __ATOMIC_ACQUIRE) < iter->walk)
 		return -EAGAIN;
 	account(&iter->processes, ctl->tasks, ctl->tasks_lost);
+	tasks->cut = ctl->tasks_lost > 0;
 	account(&iter->threads, ctl->threads, ctl->threads_lost);
 	mote_task_sort(tasks->half[half], ctl->tasks);
 	mote_task_add_threads(tasks->half[half], ctl->tasks, iter->iterator->threads, ctl->threads);

@@ -137,6 +137,7 @@ static int walk_finish(struct mote_tasks *tasks, unsigned int half)
 	fill->fill = t->n;
 	fill->peak = t->n > fill->peak ? t->n : fill->peak;
 	fill->dropped += t->ctl->tasks_lost;
+	t->base.cut = t->ctl->tasks_lost > 0;
 	return (int)t->n;
 }
 

@@ -68,7 +68,13 @@ static struct {
 		uint64_t start;
 	} ended[65536];
 	uint64_t n, forgot;
+	bool cut; /* samples have no room for all */
 } processes;
+
+bool mote_process_whole(const struct mote_process *process)
+{
+	return !processes.cut;
+}
 
 bool mote_process_lives(struct mote_process *process, uint32_t pid, uint64_t start)
 {

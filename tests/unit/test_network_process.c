@@ -92,6 +92,32 @@ static void one_that_no_sample_had_ends(void **state)
 	fixture_free(f);
 }
 
+/* A sample without room for all says nothing of who is not in it, a whole one does. */
+static void one_that_samples_leave_out_lives_on(void **state)
+{
+	struct fixture *f = fixture_new(64, 64);
+	uint64_t id, start = START(70);
+
+	fixture_open(f);
+	id = id_of(f, open_socket(f, 0x1000, MOTE_UDP));
+	processes.cut = true;
+	for (int i = 0; i < 5; i++) {
+		assert_true(move(f, id, MOTE_UDP, 7, start, 5, 0));
+		tick(f, true);
+		update_both(f);
+	}
+	assert_true(process_row(7, 70)->there);
+	assert_int_equal(process_row(7, 70)->value[PROCESS_NETWORK_UDP_BYTES_SENT], 25);
+	assert_int_equal(rows_there(&clients[1]), 1);
+	processes.cut = false;
+	for (int i = 0; i < 5; i++)
+		tick(f, true);
+	update_both(f);
+	assert_false(process_row(7, 70)->there);
+	assert_int_equal(clients[0].totals[PROCESS_NETWORK_UDP_BYTES_SENT], 25);
+	fixture_free(f);
+}
+
 /* A listing is late: a process is waited for. */
 static void a_listing_is_given_time(void **state)
 {
@@ -234,6 +260,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_process_ends_with_its_flows),
 		TEST(one_that_no_sample_had_ends),
+		TEST(one_that_samples_leave_out_lives_on),
 		TEST(a_listing_is_given_time),
 		TEST(forgotten_ends_are_found_out),
 		TEST(a_pid_is_given_again),
