@@ -17,6 +17,7 @@ from lib import DATA, KEY, MORE, Moted, Rows, check, room, run, skip
 
 GIB = 1 << 30
 NULL = os.open("/dev/null", os.O_RDWR)
+ZERO = os.open("/dev/zero", os.O_RDONLY)
 LIBC = ctypes.CDLL(None)
 COUNTERS_IO = ("rchar", "wchar", "syscr", "syscw")
 COUNTERS = (*COUNTERS_IO, "utime", "stime")
@@ -340,7 +341,7 @@ def churner(seed):
 
     def some_work():
         for _ in range(rand.randrange(1, 50)):
-            os.read(NULL, 1)
+            os.read(ZERO, 1)
             os.write(NULL, b"12345")
         burn(rand.random() * 0.004)
 
