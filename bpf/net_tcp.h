@@ -408,13 +408,28 @@ static __always_inline void tcp_released(struct mote_slot_cpu *cpu, const struct
 	}
 }
 
+/*
+ * Where no hook tells of UDP's ends, a slot outlives its socket, whose memory may be TCP's by now.
+ * For a TCP socket only.
+ */
+static __always_inline struct mote_socket *tcp_find(struct mote_slot_cpu *cpu,
+						    const struct sock *sk, u32 *slot)
+{
+	struct mote_socket *s = slots_find(SOCKETS, cpu, (u64)sk, slot);
+
+	if (!s || s->protocol == MOTE_TCP)
+		return s;
+	net_close(s, *slot);
+	return NULL;
+}
+
 /* A call has returned, and nobody holds the lock: `moved` is what it said. */
 static __always_inline void tcp_returned(struct mote_slot_cpu *cpu, const struct sock *sk,
 					 const struct mote_traffic *moved)
 {
 	struct net_caller caller;
 	u32 slot = 0;
-	struct mote_socket *s = slots_find(SOCKETS, cpu, (u64)sk, &slot);
+	struct mote_socket *s = tcp_find(cpu, sk, &slot);
 
 	if (!s && !net_wants(sk, IPPROTO_TCP))
 		return;
@@ -485,7 +500,7 @@ static __always_inline void tcp_state(struct mote_slot_cpu *cpu, const struct so
 				      int oldstate, int newstate)
 {
 	u32 slot = 0;
-	struct mote_socket *s = slots_find(SOCKETS, cpu, (u64)sk, &slot);
+	struct mote_socket *s = tcp_find(cpu, sk, &slot);
 
 	if (s && newstate == TCP_SYN_SENT) {
 		/* connects again: another connection, another slot */
@@ -526,7 +541,7 @@ static __always_inline void tcp_walked(struct mote_slot_cpu *cpu, const struct s
 {
 	struct mote_net_ctl *ctl = net_control();
 	u32 slot = 0;
-	struct mote_socket *s = slots_find(SOCKETS, cpu, (u64)sk, &slot);
+	struct mote_socket *s = tcp_find(cpu, sk, &slot);
 
 	if (s) {
 		if (tcp_refresh(s, sk))
