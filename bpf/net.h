@@ -10,6 +10,7 @@
 #include "kernel.h"
 #include "compat.h"
 #include "abi.h"
+#include "maps.h"
 #include "slots.h"
 
 /* User space sets the sizes. */
@@ -23,15 +24,6 @@ const volatile bool net_udp_recv_by_tp = false;
 const volatile bool net_by_state = true;   /* net_set_state is attached */
 const volatile bool net_udp_pages = false; /* net_udp_sendpage is */
 const volatile u32 net_netns = 0;          /* where the iterators walk: mote's own */
-
-#define ARRAY(name_, value_, entries_)             \
-	struct {                                   \
-		__uint(type, BPF_MAP_TYPE_ARRAY);  \
-		__uint(map_flags, BPF_F_MMAPABLE); \
-		__uint(max_entries, entries_);     \
-		__type(key, u32);                  \
-		__type(value, value_);             \
-	} name_ SEC(".maps")
 
 #define TABLE(slots_, value_, marks_, index_, free_) \
 	ARRAY(slots_, value_, 8192);                 \

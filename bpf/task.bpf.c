@@ -5,6 +5,7 @@
  * space owns the memory between walks and chooses the half of task_recs to fill. What does not fit
  * is counted. Tasks come in ascending order of their pid, threads among them.
  */
+#include "maps.h"
 #include "record.h"
 
 char _license[] SEC("license") = "Dual BSD/GPL";
@@ -16,21 +17,8 @@ struct mote_ctl task_ctl;
 struct mote_ident_want ident_want;
 struct mote_ident ident_recs[MOTE_IDENTS];
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 2);
-	__type(key, u32);
-	__type(value, struct mote_task);
-} task_recs SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct mote_thread);
-} thread_recs SEC(".maps");
+ARRAY(task_recs, struct mote_task, 2);
+ARRAY(thread_recs, struct mote_thread, 1);
 
 static __always_inline int thread_record(const struct task_struct *t)
 {

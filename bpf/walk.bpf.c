@@ -23,6 +23,7 @@
  * with the start time of the one before.
  */
 #define MOTE_RECORD_IN_LOOP
+#include "maps.h"
 #include "record.h"
 #include "walk.h"
 
@@ -32,29 +33,9 @@ const volatile u32 task_max; /* entries of a half of task_recs, and of the array
 
 struct mote_walk_ctl walk_ctl;
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 2);
-	__type(key, u32);
-	__type(value, struct mote_task);
-} walk_recs SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct mote_ref);
-} walk_refs SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct mote_pair);
-} walk_pairs SEC(".maps");
+ARRAY(walk_recs, struct mote_task, 2);
+ARRAY(walk_refs, struct mote_ref, 1);
+ARRAY(walk_pairs, struct mote_pair, 1);
 
 /* A process as the walk before found it, in the order of the list. */
 struct entry {
