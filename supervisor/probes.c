@@ -83,16 +83,11 @@ static int piece_open(struct piece *p, const struct mote_probes_config *cfg)
 	return p->bpf ? 0 : -errno;
 }
 
-/* Each mapping stays; its pages are written by the kernel, so that none of them faults later. */
+/* Each mapping stays. */
 static int piece_map(struct piece *p, unsigned int i, int fd, int prot, off_t at, size_t len)
 {
-	void *mem = mmap(NULL, len, prot, MAP_SHARED | MAP_POPULATE, fd, at);
-
-	if (mem == MAP_FAILED)
-		return -errno;
-	p->map[i] = mem;
 	p->map_len[i] = len;
-	return 0;
+	return mote_probes_map(fd, prot, at, len, &p->map[i]);
 }
 
 static int bss_map(struct piece *p)

@@ -68,6 +68,16 @@ size_t mote_probes_whole_pages(size_t len)
 	return (len + page - 1) & ~(page - 1);
 }
 
+int mote_probes_map(int fd, int prot, off_t at, size_t len, void **out)
+{
+	void *mem = mmap(NULL, len, prot, MAP_SHARED | MAP_POPULATE, fd, at);
+
+	if (mem == MAP_FAILED)
+		return -errno;
+	*out = mem;
+	return 0;
+}
+
 void mote_probes_forget_image(const void *image, size_t size)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)image, to;

@@ -28,6 +28,12 @@ int mote_probes_pin(struct bpf_link *link, int dirfd, const char *name, uid_t ui
 
 size_t mote_probes_whole_pages(size_t len);
 
+/*
+ * Maps `len` bytes of a BPF map from the offset `at` on, shared, every page made, so that none
+ * faults later. `len` is whole pages.
+ */
+int mote_probes_map(int fd, int prot, off_t at, size_t len, void **out);
+
 /* An object file that is part of this program was read and is not read again. */
 void mote_probes_forget_image(const void *image, size_t size);
 

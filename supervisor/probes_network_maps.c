@@ -49,17 +49,17 @@ static int map_memory(struct mote_net_memory *memory, const struct bpf_object *o
 		      const char *name, size_t len, void **out)
 {
 	int fd = map_fd(object, name);
-	void *mem;
+	int err;
 
 	if (fd < 0)
 		return fd;
 	if (memory->n == MOTE_NET_MAPS)
 		return -E2BIG;
 	len = mote_probes_whole_pages(len);
-	mem = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
-	if (mem == MAP_FAILED)
-		return -errno;
-	memory->map[memory->n] = *out = mem;
+	err = mote_probes_map(fd, PROT_READ | PROT_WRITE, 0, len, out);
+	if (err)
+		return err;
+	memory->map[memory->n] = *out;
 	memory->len[memory->n++] = len;
 	return 0;
 }

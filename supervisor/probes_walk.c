@@ -92,16 +92,9 @@ static int attach(struct mote_probes_walk *walk)
 static int map_one(struct mote_probes_walk *walk, unsigned int i, const struct bpf_map *map,
 		   size_t len)
 {
-	void *mem;
-
-	len = mote_probes_whole_pages(len);
-	mem = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, bpf_map__fd(map),
-		   0);
-	if (mem == MAP_FAILED)
-		return -errno;
-	walk->map[i] = mem;
-	walk->len[i] = len;
-	return 0;
+	walk->len[i] = mote_probes_whole_pages(len);
+	return mote_probes_map(bpf_map__fd(map), PROT_READ | PROT_WRITE, 0, walk->len[i],
+			       &walk->map[i]);
 }
 
 static int map_all(struct mote_probes_walk *walk)
