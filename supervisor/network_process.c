@@ -41,6 +41,13 @@ static void forget_end(struct network_processes *all, uint32_t pid, uint64_t sta
 	}
 }
 
+/* A sample of processes will tell whether it lives. */
+static void await_sample(struct network_processes *all, uint32_t i)
+{
+	all->at[i].fresh = all->fresh;
+	all->fresh = i + 1;
+}
+
 static uint32_t make(struct mote_network *network, uint32_t pid, uint64_t start)
 {
 	struct network_processes *all = &network->processes;
@@ -58,10 +65,8 @@ static uint32_t make(struct mote_network *network, uint32_t pid, uint64_t start)
 					     .state = pid ? PROCESS_FRESH : PROCESS_ALIVE,
 					     .next = *head };
 	*head = i + 1;
-	if (pid) {
-		process->fresh = all->fresh;
-		all->fresh = i + 1;
-	}
+	if (pid)
+		await_sample(all, i);
 	forget_end(all, pid, start);
 	if (++all->fill > all->peak)
 		all->peak = all->fill;
@@ -206,8 +211,7 @@ static void doubt(struct network_processes *all, uint32_t i)
 {
 	all->at[i].state = PROCESS_FRESH;
 	all->at[i].since = 0;
-	all->at[i].fresh = all->fresh;
-	all->fresh = i + 1;
+	await_sample(all, i);
 }
 
 /* Some ends were missed: those that live are to be found again. */
@@ -265,8 +269,7 @@ static void take_fresh(struct mote_network *network, uint64_t tasks)
 		} else if (has_ended(network, process, tasks)) {
 			died(network, i);
 		} else {
-			process->fresh = all->fresh;
-			all->fresh = i + 1;
+			await_sample(all, i);
 		}
 	}
 }
