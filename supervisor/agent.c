@@ -8,13 +8,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <link.h>
-#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -30,9 +27,9 @@
 #include "privilege.h"
 #include "probes.h"
 #include "probes_network.h"
+#include "settle.h"
 #include "tasks_iter.h"
 #include "tasks_walk.h"
-#include "thread.h"
 #include "tier.h"
 
 #define TIER_EVENTS "process_events"
@@ -277,6 +274,12 @@ static void note_room(struct mote_agent *agent)
 		wanted);
 }
 
+/* Whether processes come from listings of /proc. */
+static bool listed(const struct mote_agent *agent)
+{
+	return strcmp(agent->tasks->ops->name, "proc") == 0;
+}
+
 static int collect_processes(struct mote_agent *agent)
 {
 	struct mote_probes_iterator *iterator = mote_probes_iterator(agent->probes);
@@ -287,7 +290,7 @@ static int collect_processes(struct mote_agent *agent)
 	if (err)
 		return err;
 	note_room(agent);
-	proc = strcmp(agent->tasks->ops->name, "proc") == 0;
+	proc = listed(agent);
 	agent->process = mote_process_new(agent->options, agent->tasks,
 					  agent->has_events ? &agent->events : NULL);
 	if (!agent->process)
@@ -365,7 +368,7 @@ static int collect_network(struct mote_agent *agent)
 		.options = agent->options,
 		.maps = agent->network_maps,
 		.process = agent->process,
-		.listed = strcmp(agent->tasks->ops->name, "proc") == 0,
+		.listed = listed(agent),
 		.direct = mote_engine_direct(agent->engine),
 	};
 	int err;
@@ -507,46 +510,6 @@ static int open_loop(struct mote_agent *agent)
 	return mote_loop_open(&parts, &agent->loop);
 }
 
-/*
- * Libraries that only the start needs: their code and constants, half a megabyte of clean pages of
- * files, can go. What the dynamic linker wrote to is in segments that are writable, and stays.
- */
-static int forget_library(struct dl_phdr_info *info, size_t size, void *page)
-{
-	static const char *const names[] = { "/libbpf.so", "/libelf.so",  "/libelf-",
-					     "/libz.so",   "/libzstd.so", "/libinih.so" };
-	bool found = false;
-
-	for (unsigned int i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		found |= strstr(info->dlpi_name, names[i]) != NULL;
-	for (unsigned int i = 0; found && i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-		uintptr_t mask = *(uintptr_t *)page - 1, from = info->dlpi_addr + segment->p_vaddr;
-
-		if (segment->p_type == PT_LOAD && !(segment->p_flags & PF_W))
-			madvise((void *)(from & ~mask), segment->p_memsz + (from & mask),
-				MADV_DONTNEED);
-	}
-	return 0;
-}
-
-extern char __data_start, _end; /* the linker's */
-
-/*
- * After this nothing is allocated and no page is touched for the first time: what libraries freed
- * during start goes back to the kernel, and the pages of variables and of the stack are made.
- */
-static void settle_memory(void)
-{
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-
-	malloc_trim(0);
-	dl_iterate_phdr(forget_library, &page);
-	for (uintptr_t at = (uintptr_t)&__data_start; at < (uintptr_t)&_end; at += page)
-		__atomic_fetch_or((char *)at, 0, __ATOMIC_RELAXED);
-	mote_thread_touch_stack();
-}
-
 int mote_agent_run(struct mote_agent *agent)
 {
 	int err = open_loop(agent);
@@ -554,7 +517,7 @@ int mote_agent_run(struct mote_agent *agent)
 	if (err)
 		return failed("loop", err);
 	log_choices(agent);
-	settle_memory();
+	mote_settle_memory();
 	mote_self_started(agent->self);
 	err = mote_notify_open();
 	if (!err)
