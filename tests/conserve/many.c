@@ -319,12 +319,21 @@ static void *feed(void *arg)
 	return NULL;
 }
 
+/* Threads that wait, and one that sends to them in turn. */
+static void wait_and_feed(struct part *parts, struct part *feeds)
+{
+	pthread_t feeder;
+
+	pthread_create(&feeder, NULL, feed, feeds);
+	in_threads(plan.blocked, wait_in_recv, parts, sizeof(*parts));
+	pthread_join(feeder, NULL);
+}
+
 /* Hundreds of threads wait in recv(), each on a socket of its own. */
 static void blocked(int udp)
 {
 	struct part *parts = calloc(plan.blocked + 1, sizeof(*parts));
 	struct part *feeds = calloc(plan.blocked + 2, sizeof(*feeds));
-	pthread_t feeder;
 
 	for (unsigned int i = 0; i < plan.blocked; i++) {
 		struct pair pair;
@@ -336,9 +345,7 @@ static void blocked(int udp)
 		parts[i] = (struct part){ .fd = pair.b, .account = pair.of_b };
 		feeds[i + 1] = (struct part){ .fd = pair.a, .account = pair.of_a };
 	}
-	pthread_create(&feeder, NULL, feed, feeds);
-	in_threads(plan.blocked, wait_in_recv, parts, sizeof(*parts));
-	pthread_join(feeder, NULL);
+	wait_and_feed(parts, feeds);
 	free(parts);
 	free(feeds);
 }
@@ -349,16 +356,13 @@ static void blocked_on_one(int arg)
 	struct part *parts = calloc(plan.blocked + 1, sizeof(*parts));
 	struct part *feeds = calloc(plan.blocked + 2, sizeof(*feeds));
 	struct pair pair;
-	pthread_t feeder;
 
 	pair_udp(V4, &pair);
 	for (unsigned int i = 0; i < plan.blocked; i++) {
 		parts[i] = (struct part){ .fd = pair.b, .account = pair.of_b };
 		feeds[i + 1] = (struct part){ .fd = pair.a, .account = pair.of_a };
 	}
-	pthread_create(&feeder, NULL, feed, feeds);
-	in_threads(plan.blocked, wait_in_recv, parts, sizeof(*parts));
-	pthread_join(feeder, NULL);
+	wait_and_feed(parts, feeds);
 	free(parts);
 	free(feeds);
 }

@@ -6,30 +6,17 @@
  * beside the first must have counted just what it lost. Prints TAP. Needs root; runs as well in an
  * initramfs.
  */
-#include <stdarg.h>
 #include <sched.h>
 #include <sys/syscall.h>
 
 #include "load.h"
 #include "probes.h"
+#include "tap.h"
 
 #define COMM "lifecycle"
 
-static unsigned int tap_n, tap_failed;
 static char self_path[256];
 static bool strict;
-
-__attribute__((format(printf, 2, 3))) static void tap(bool ok, const char *fmt, ...)
-{
-	va_list args;
-
-	printf("%sok %u - ", ok ? "" : "not ", ++tap_n);
-	va_start(args, fmt);
-	vprintf(fmt, args);
-	va_end(args);
-	printf("\n");
-	tap_failed += !ok;
-}
 
 /* One child of ours, by its pid. */
 struct life {

@@ -13,7 +13,6 @@
 #include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,27 +29,13 @@
 #include "probes_mount.h"
 #include "probes_network.h"
 #include "probes_network_impl.h"
+#include "tap.h"
 
 /* Of a self-check, on a machine that does little else. */
 #define CHECK_MS_MAX 20
 
-static unsigned int tap_n, tap_failed;
 static struct mote_features features;
 static double limit_ms = 20.0 * CHECK_MS_MAX; /* other tests run beside this one */
-
-__attribute__((format(printf, 2, 3))) static bool tap(bool ok, const char *fmt, ...)
-{
-	va_list args;
-
-	printf("%sok %u - ", ok ? "" : "not ", ++tap_n);
-	va_start(args, fmt);
-	vprintf(fmt, args);
-	va_end(args);
-	printf("\n");
-	fflush(stdout);
-	tap_failed += !ok;
-	return ok;
-}
 
 static double now_ms(void)
 {

@@ -15,12 +15,12 @@
  * - voluntary_ctxt_switches, run_time: /proc shows living threads only. Where threads have ended it
  *   is a lower bound; run_time is also held against utime + stime, which have it all.
  */
-#include <stdarg.h>
 
 #include "load.h"
 #include "probes.h"
 #include "proc_read.h"
 #include "task.h"
+#include "tap.h"
 
 #define TICK         (1000000000ull / 100) /* USER_HZ is 100 on every architecture that mote knows */
 #define MIN_COMPARED 60
@@ -120,21 +120,8 @@ static struct result results[COLUMNS] = {
 enum way { LIST, KEPT, ITERATOR };
 
 static enum way way;
-static unsigned int tap_n, tap_failed;
 static long ncpu;
 static char cgroup_mount[256], cgroup_dir[320];
-
-__attribute__((format(printf, 2, 3))) static void tap(bool ok, const char *fmt, ...)
-{
-	va_list args;
-
-	printf("%sok %u - ", ok ? "" : "not ", ++tap_n);
-	va_start(args, fmt);
-	vprintf(fmt, args);
-	va_end(args);
-	printf("\n");
-	tap_failed += !ok;
-}
 
 static void note(enum column c, int pid, bool ok, bool same, uint64_t lo, uint64_t v, uint64_t hi)
 {
