@@ -165,7 +165,8 @@ static void tcp_refused(void)
 	check(s && s->state == 7 && s->remote_port == ntohs(((struct sockaddr_in *)&to)->sin_port),
 	      "a refused connection");
 	check_moved("refused", fd, getpid(), 0, 0);
-	connect(fd, (struct sockaddr *)&to, len);
+	if (!connect(fd, (struct sockaddr *)&to, len))
+		die("connect to nobody");
 	again = of(fd);
 	check(s && s->closed && again && again != s, "another try is another connection");
 	close(fd);
