@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# alone: it sets the next process id back, so that other tests would have two children of one
 """Who a process is, by the task iterator and by /proc: (pid, start) is constant over its life (P4) and
 tells apart two that had the same pid; names with blanks, parentheses, newlines and bytes that are not
 UTF-8 arrive as they are; argv of processes from before the start, of exec and of fork, with empty, odd
