@@ -307,7 +307,7 @@ def connect(server):
 def unwatched():
     """Without a subscriber of these streams slots come back all the same, as soon as they are needed, and
     ticks are no more than others ask for."""
-    moted = Moted(config={"tables": {"sockets": 1024, "flows": 1024}, "loop": {"housekeeping": "4s"}})
+    moted = Moted(config={"tables": {"sockets": 1024, "flows": 1024}, "loop": {"housekeeping": "2s"}})
     watch = Watch(moted, " interval=1s", "cpu,process,self")
     first = watch.until(lambda: watch.one("self"))["mote_ticks_total"]
     watch.read(5)
