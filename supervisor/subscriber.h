@@ -16,7 +16,7 @@
 #include "protocol.h"
 
 #define MOTE_QUEUE_FRAMES 256 /* a power of two */
-#define MOTE_SEND_VECTORS 16
+#define MOTE_SEND_VECTORS 32
 #define MOTE_NO_CLASS     0xff
 
 struct mote_subscriber {
