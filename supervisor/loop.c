@@ -224,6 +224,27 @@ static uint64_t housekeeping(const struct mote_loop *loop)
 	return loop->parts.options->loop_housekeeping * NS_PER_MS;
 }
 
+/* Whether somebody may have ended since the last sample of processes. */
+static bool lives_changed(const struct mote_loop *loop)
+{
+	const struct mote_events *events = loop->parts.events;
+
+	return events ? mote_events_pending(events)
+		      : loop->time >= loop->tasks_sampled + NS_PER_S;
+}
+
+/*
+ * Now and then without anybody who asks: the accounts of the dead must stay exact. And where the
+ * dead are about to fill the network's table of processes.
+ */
+static bool wants_tasks(const struct mote_loop *loop)
+{
+	return loop->streams & (BIT(PROCESS) | BIT(EVENT)) ||
+	       loop->time >= loop->tasks_sampled + loop->longest ||
+	       (loop->with_network && mote_network_crowded(loop->parts.network) &&
+		lives_changed(loop));
+}
+
 /*
  * Pushes a chain: the timer first if `timed`. The events come last: what is not read by then
  * belongs to the next tick anyway.
@@ -236,11 +257,9 @@ static void push_chain(struct mote_loop *loop, bool timed, uint32_t streams, uin
 	loop->timed = timed;
 	loop->streams = streams;
 	loop->time = time;
-	/* Now and then without anybody who asks: the accounts of the dead must stay exact. */
-	loop->with_tasks = parts->tasks && (streams & (BIT(PROCESS) | BIT(EVENT)) ||
-					    time >= loop->tasks_sampled + loop->longest);
 	loop->with_network = parts->network && (streams & MOTE_NETWORK_STREAMS ||
 						time >= loop->network_time + loop->network_longest);
+	loop->with_tasks = parts->tasks && wants_tasks(loop);
 	if (timed) {
 		push_timer(loop);
 		n++;

@@ -167,20 +167,30 @@ void mote_network_sample(struct mote_network *network, uint64_t tasks, uint64_t 
 	set_rows(network);
 }
 
+/* Of `elapsed` ns, in which so many were taken, as many as take a part of `size`. */
+static uint64_t pace_of(uint64_t taken, uint64_t size, uint64_t elapsed, uint64_t longest)
+{
+	uint64_t part = size / PACE_PART;
+
+	return !taken || elapsed / taken >= longest / part ? longest : elapsed * part / taken;
+}
+
 uint64_t mote_network_pace(struct mote_network *network, uint64_t elapsed, uint64_t longest)
 {
 	const struct mote_network_maps *maps = network->maps;
+	const struct network_processes *all = &network->processes;
 	uint64_t size = maps->nsockets < maps->nflows ? maps->nsockets : maps->nflows;
-	uint64_t claims = 0, taken, wanted;
+	uint64_t claims = 0, slots, made;
 
 	for (unsigned int i = 0; i < maps->ncpus; i++)
 		claims += __atomic_load_n(&maps->cpus[i].claims, __ATOMIC_RELAXED);
-	taken = claims - network->claims;
+	slots = pace_of(claims - network->claims, size, elapsed, longest);
+	made = pace_of(all->made - network->made, all->size, elapsed, longest);
 	network->claims = claims;
-	if (!taken || elapsed / taken >= longest / (size / PACE_PART))
-		return longest;
-	wanted = elapsed * (size / PACE_PART) / taken;
-	return wanted < PACE_MIN ? PACE_MIN : wanted;
+	network->made = all->made;
+	if (made < slots)
+		slots = made;
+	return slots < PACE_MIN ? PACE_MIN : slots;
 }
 
 void mote_network_stats(const struct mote_network *network, uint64_t now,
