@@ -65,7 +65,8 @@ struct mote_loop {
 	bool armed, timed, kicked;
 	bool served; /* the last turn brought a connection or a request */
 	bool with_tasks, with_network;
-	uint64_t time; /* its time: the timer's, or when it was pushed */
+	uint64_t time;  /* its time: the timer's, or when it was pushed */
+	uint64_t began; /* none of its reads was before: `time`, or earlier if it was hastened */
 	uint32_t streams;
 	uint32_t tasks_index, events_index, naming_index, self_index, network_index;
 };
@@ -229,8 +230,7 @@ static bool lives_changed(const struct mote_loop *loop)
 {
 	const struct mote_events *events = loop->parts.events;
 
-	return events ? mote_events_pending(events)
-		      : loop->time >= loop->tasks_sampled + NS_PER_S;
+	return events ? mote_events_pending(events) : loop->time >= loop->tasks_sampled + NS_PER_S;
 }
 
 /*
@@ -256,7 +256,7 @@ static void push_chain(struct mote_loop *loop, bool timed, uint32_t streams, uin
 
 	loop->timed = timed;
 	loop->streams = streams;
-	loop->time = time;
+	loop->time = loop->began = time;
 	loop->with_network = parts->network && (streams & MOTE_NETWORK_STREAMS ||
 						time >= loop->network_time + loop->network_longest);
 	loop->with_tasks = parts->tasks && wants_tasks(loop);
@@ -378,11 +378,14 @@ static uint64_t base(const struct mote_loop *loop)
 /* Somebody waits: do not let him wait for the timer, if that is not about to expire. */
 static void kick(struct mote_loop *loop)
 {
-	uint64_t at = loop->hastened + base(loop);
+	uint64_t at = loop->hastened + base(loop), now = clock_ns(CLOCK_MONOTONIC);
 
+	if (at < now)
+		at = now;
 	if (!loop->armed || !loop->timed || loop->kicked || at >= loop->time)
 		return;
 	loop->kicked = true;
+	loop->began = at;
 	set_timer(loop, at, 0);
 }
 
@@ -436,8 +439,8 @@ static uint32_t sample(struct mote_loop *loop, uint64_t now)
 
 		warn_of_full_tables(loop, now);
 		if (n >= 0) {
-			mote_process_sampled(parts->process, (unsigned int)n, loop->time, now);
-			loop->network_tasks = loop->time;
+			mote_process_sampled(parts->process, (unsigned int)n, loop->began, now);
+			loop->network_tasks = loop->began;
 		} else {
 			parts->stats->read_errors++;
 		}
