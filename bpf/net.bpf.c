@@ -6,8 +6,7 @@
  * hooks it chose need; an event is counted by one of them only.
  */
 #include "kernel.h"
-#include "net_tcp.h"
-#include "net_udp.h"
+#include "net_sweep.h"
 
 #include <bpf/bpf_tracing.h>
 
@@ -297,6 +296,8 @@ int net_reap_run(struct bpf_iter__task *ctx)
 	return 0;
 }
 
+static u32 tcp_swept, udp_swept;
+
 /* Among full sockets there are those of handshakes and of TIME_WAIT, which are smaller. */
 SEC("?iter/tcp")
 int net_tcp(struct bpf_iter__tcp *ctx)
@@ -305,7 +306,7 @@ int net_tcp(struct bpf_iter__tcp *ctx)
 	u8 state;
 
 	if (!sk)
-		return 0;
+		return WITH_CPU(net_sweep(&tcp_swept, MOTE_TCP));
 	state = BPF_CORE_READ(sk, __sk_common.skc_state);
 	if (state == TCP_TIME_WAIT || state == TCP_NEW_SYN_RECV)
 		return 0;
@@ -321,7 +322,7 @@ int net_udp(struct bpf_iter__udp *ctx)
 	if (sk ? !ctx->meta->seq_num : ctx->meta->seq_num == -1ull)
 		udp_walk_begin();
 	if (!sk)
-		return WITH_CPU(udp_sweep());
+		return WITH_CPU(net_sweep(&udp_swept, MOTE_UDP));
 	return WITH_CPU(udp_walked(cpu, sk));
 }
 

@@ -385,7 +385,8 @@ static __always_inline void tcp_released_slot(struct mote_socket *s, u32 slot,
 
 /*
  * The lock is about to be given back, of a socket of any kind: what is known is TCP's and wanted,
- * and the rest is looked at only if it is not.
+ * and the rest is looked at only if it is not. Where no hook tells of UDP's ends, a slot outlives
+ * its socket, whose memory may be TCP's by now.
  */
 static __always_inline void tcp_released(struct mote_slot_cpu *cpu, const struct sock *sk)
 {
@@ -393,8 +394,12 @@ static __always_inline void tcp_released(struct mote_slot_cpu *cpu, const struct
 	struct mote_socket *s = net_find(cpu, sk, &slot);
 	u8 state;
 
-	if (s ? s->protocol != MOTE_TCP : !net_wants(sk, IPPROTO_TCP))
+	if ((!s || s->protocol != MOTE_TCP) && !net_wants(sk, IPPROTO_TCP))
 		return;
+	if (s && s->protocol != MOTE_TCP) {
+		net_close(s, slot);
+		s = NULL;
+	}
 	state = BPF_CORE_READ(sk, __sk_common.skc_state);
 	if (state == TCP_LISTEN)
 		return;
@@ -413,10 +418,7 @@ static __always_inline void tcp_released(struct mote_slot_cpu *cpu, const struct
 	}
 }
 
-/*
- * Where no hook tells of UDP's ends, a slot outlives its socket, whose memory may be TCP's by now.
- * For a TCP socket only.
- */
+/* As there, for a TCP socket only. */
 static __always_inline struct mote_socket *tcp_find(struct mote_slot_cpu *cpu,
 						    const struct sock *sk, u32 *slot)
 {
@@ -546,6 +548,30 @@ static __always_inline void tcp_state(struct mote_slot_cpu *cpu, const struct so
 		slots_mark(SOCKETS, slot);
 }
 
+/*
+ * Whether all that could tell of a socket's end was left out. No descriptor is left and its state
+ * is CLOSE: nothing comes after that. TCP's memory stays TCP's while anybody may look at it, and
+ * has this until the next socket gets it; or the memory is no TCP socket's any more. What is not
+ * there reads as 0.
+ */
+static __always_inline bool tcp_is_gone(const struct mote_socket *s)
+{
+	const struct sock *sk = (const void *)s->slot.key;
+
+	if (BPF_CORE_READ(sk, sk_protocol) != IPPROTO_TCP)
+		return true;
+	return BPF_CORE_READ(sk, __sk_common.skc_state) == TCP_CLOSE &&
+	       BPF_CORE_READ(sk, __sk_common.skc_flags) & SOCK_DEAD;
+}
+
+/* The same of one whose memory is another's by now: an inode stays the same as long as it is. */
+static __always_inline bool tcp_is_other(const struct mote_socket *s, const struct sock *sk)
+{
+	u64 inode = net_inode(sk);
+
+	return s->inode && inode && s->inode != inode;
+}
+
 /* From the iterator: with the lock from 5.15 on, before that while it is in its hash table. */
 static __always_inline void tcp_walked(struct mote_slot_cpu *cpu, const struct sock *sk, u8 state)
 {
@@ -553,6 +579,10 @@ static __always_inline void tcp_walked(struct mote_slot_cpu *cpu, const struct s
 	u32 slot = 0;
 	struct mote_socket *s = tcp_find(cpu, sk, &slot);
 
+	if (s && tcp_is_other(s, sk)) {
+		net_close(s, slot);
+		return;
+	}
 	if (s) {
 		if (tcp_refresh(s, sk))
 			slots_mark(SOCKETS, slot);

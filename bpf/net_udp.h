@@ -86,7 +86,6 @@ static __always_inline void udp_moved(struct mote_slot_cpu *cpu, const struct so
 /* The walks of net_udp. */
 static u32 udp_walk;       /* number of the one that runs, or ran last; never 0 */
 static u64 udp_walk_began; /* ns */
-static u32 udp_swept;      /* the slot where the next sweep begins */
 
 static __always_inline void udp_walk_begin(void)
 {
@@ -125,44 +124,9 @@ static __always_inline bool udp_is_there(const struct mote_socket *s)
 }
 
 /* Not to be met in the walk is not enough: it is over the sockets of one network namespace. */
-NET_FUNCTION int udp_sweep_slot(u32 slot)
+static __always_inline bool udp_is_gone(const struct mote_socket *s)
 {
-	struct mote_socket *s = bpf_map_lookup_elem(&net_sockets, &slot);
-
-	if (!s || !s->slot.key || s->closed || s->protocol != MOTE_UDP)
-		return 0;
-	if (s->write_seq == udp_walk || s->opened >= udp_walk_began || udp_is_there(s))
-		return 0;
-	if (!slots_remove(SOCKETS, s->slot.key, slot))
-		return 0;
-	s->closed = bpf_ktime_get_ns();
-	slots_mark(SOCKETS, slot);
-	return 1;
-}
-
-/* Each turn of a loop is looked at by itself: loops of 64 and 128 turns are 192, one would be
- * 8,192. */
-#define UDP_SWEEP_PART 64
-#define UDP_SWEEP      (128 * UDP_SWEEP_PART) /* slots a walk */
-
-NET_FUNCTION int udp_sweep_part(u32 from)
-{
-	int closed = 0;
-
-	for (u32 i = 0; i < UDP_SWEEP_PART; i++)
-		closed += udp_sweep_slot(from + i);
-	return closed;
-}
-
-/* After a walk: sockets that were there before it, and were not met. */
-static __always_inline void udp_sweep(void)
-{
-	u32 from = udp_swept, slots = net_nsockets;
-
-	for (u32 i = 0; i < UDP_SWEEP && i < slots; i += UDP_SWEEP_PART)
-		udp_sweep_part(from + i);
-	from += UDP_SWEEP;
-	udp_swept = from < slots ? from : 0;
+	return s->write_seq != udp_walk && s->opened < udp_walk_began && !udp_is_there(s);
 }
 
 #endif

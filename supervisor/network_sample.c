@@ -23,7 +23,8 @@
 /* The chain */
 
 /*
- * TCP: what changes while nobody calls, and what hooks do not see. UDP: which sockets are gone,
+ * TCP: what changes while nobody calls, what hooks do not see, and which sockets ended with all of
+ * them left out. UDP: which sockets are gone,
  * where no hook tells, and where the hook's program was left out.
  */
 static bool walk_is_due(const struct mote_network *network, int file, uint64_t time, bool watched)
@@ -32,7 +33,8 @@ static bool walk_is_due(const struct mote_network *network, int file, uint64_t t
 	uint64_t sockets = network->sum[protocol].sockets, least = WALK_NS;
 	uint64_t period = sockets * WALK_NS_EACH;
 
-	if (file == FILE_TCP && !watched)
+	/* Nobody wants to know, unless it is what fills the table that has ended unseen. */
+	if (file == FILE_TCP && !watched && sockets <= network->maps->nsockets / 2)
 		return false;
 	if (file == FILE_UDP && network->maps->has[MOTE_NET_DESTROY])
 		period = (period < least ? least : period) * WALK_SELDOM;
