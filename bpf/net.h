@@ -53,6 +53,53 @@ ARRAY(net_ctl, struct mote_net_ctl, 1);
 	(&(struct slots){ &net_flow_index, &net_flow_free, &net_flows, &net_flow_marks, \
 			  MOTE_SLOTS_FLOWS })
 
+/*
+ * Where there are loops and many ways through, there are global functions: the verifier looks at
+ * each once, and not in every state of who calls it. What they take and give are numbers (5.10):
+ * slots, of which -1 is none, and addresses. That the caller is inside, from enter to exit, keeps a
+ * slot its key's.
+ */
+#define NET_FUNCTION __attribute__((noinline))
+
+/* The number of what the verifier may know as a pointer. */
+static __always_inline u64 net_address(const void *pointer)
+{
+	u64 address = 0;
+
+	bpf_probe_read_kernel(&address, sizeof(address), &pointer);
+	return address;
+}
+
+static __always_inline struct mote_slot_cpu *net_cpu(void)
+{
+	u32 number = bpf_get_smp_processor_id();
+
+	return bpf_map_lookup_elem(&net_cpus, &number);
+}
+
+static __always_inline struct mote_socket *net_socket_at(int claimed, u32 *slot)
+{
+	*slot = claimed;
+	return claimed < 0 ? NULL : bpf_map_lookup_elem(&net_sockets, slot);
+}
+
+NET_FUNCTION int net_find_again(u64 key)
+{
+	struct mote_slot_cpu *cpu = net_cpu();
+	u32 slot = 0;
+
+	return cpu && slots_find(SOCKETS, cpu, key, &slot) ? (int)slot : -1;
+}
+
+static __always_inline struct mote_socket *net_find(struct mote_slot_cpu *cpu,
+						    const struct sock *sk, u32 *slot)
+{
+	bool absent;
+	struct mote_socket *s = slots_lookup(SOCKETS, cpu, (u64)sk, slot, &absent);
+
+	return s || absent ? s : net_socket_at(net_find_again(net_address(sk)), slot);
+}
+
 static __always_inline struct mote_net_ctl *net_control(void)
 {
 	u32 zero = 0;
@@ -101,7 +148,19 @@ static __always_inline u64 net_start(const struct net_caller *c)
 	return t ? BPF_CORE_READ(t, group_leader, start_boottime) : 0;
 }
 
+#define NOT_THIS_WAY (-1)
+
 /* Calls without bytes are empty datagrams. */
+static __always_inline struct mote_traffic net_moved(s64 sent, s64 received)
+{
+	return (struct mote_traffic){
+		.sent = sent > 0 ? sent : 0,
+		.received = received > 0 ? received : 0,
+		.sent_calls = sent >= 0,
+		.received_calls = received >= 0,
+	};
+}
+
 static __always_inline void net_add(struct mote_traffic *to, const struct mote_traffic *moved)
 {
 	if (moved->sent_calls) {
@@ -123,9 +182,10 @@ static __always_inline void net_add_check(u32 tgid, enum mote_protocol protocol,
 		return;
 	/* an add of what the compiler knows to be 0 becomes an atomic OR, which 5.10 has not got */
 	if (moved->sent)
-		__sync_fetch_and_add(&ctl->check_sent[protocol], moved->sent);
+		__sync_fetch_and_add(&ctl->check_sent[compat_bounded(protocol, 1)], moved->sent);
 	if (moved->received)
-		__sync_fetch_and_add(&ctl->check_received[protocol], moved->received);
+		__sync_fetch_and_add(&ctl->check_received[compat_bounded(protocol, 1)],
+				     moved->received);
 }
 
 struct net_flow_fill {
@@ -142,24 +202,34 @@ static __always_inline void net_flow_fill(void *slot, void *arg)
 	f->protocol = fill->protocol;
 }
 
+NET_FUNCTION int net_get_flow(u64 key, u64 task, u32 protocol)
+{
+	struct net_caller caller = { (void *)task, MOTE_FLOW_TGID(key) };
+	struct net_flow_fill fill = { &caller, protocol };
+	struct mote_slot_cpu *cpu = net_cpu();
+	u32 slot = 0;
+
+	return cpu && slots_get(FLOWS, cpu, key, &slot, net_flow_fill, &fill) ? (int)slot : -1;
+}
+
 /* `s` NULL: the socket has no slot. */
 static __always_inline void net_count(struct mote_slot_cpu *cpu, struct mote_socket *s, u32 slot,
 				      enum mote_protocol protocol, const struct net_caller *caller,
 				      const struct mote_traffic *moved)
 {
 	u64 socket = s ? MOTE_SOCKET_ID(slot, s->slot.gen) : MOTE_NO_SOCKET(protocol);
-	struct net_flow_fill fill = { caller, protocol };
-	struct mote_flow *f;
-	u32 flow = 0;
+	u64 key = MOTE_FLOW_KEY(socket, caller->tgid);
+	int claimed = net_get_flow(key, (u64)caller->task, protocol);
+	u32 flow = claimed;
+	struct mote_flow *f = claimed < 0 ? NULL : bpf_map_lookup_elem(&net_flows, &flow);
 
-	f = slots_get(FLOWS, cpu, MOTE_FLOW_KEY(socket, caller->tgid), &flow, net_flow_fill, &fill);
 	if (f) {
 		net_add(&f->traffic, moved);
 		slots_mark(FLOWS, flow);
 		if (s)
 			s->flow = SLOT_PLACE(flow, f->slot.gen);
 	} else {
-		net_add(&cpu->other[protocol], moved);
+		net_add(&cpu->other[compat_bounded(protocol, 1)], moved);
 	}
 	net_add_check(caller->tgid, protocol, moved);
 }
@@ -296,25 +366,51 @@ static __always_inline void net_socket_fill(void *slot, void *arg)
 		net_own(s, sk, fill->owner);
 }
 
-/*
- * Claims a slot for a socket that has none; NULL: there is no room. `set`: net_socket_fill(), or
- * what calls it and takes `fill` as the first member of something larger.
- */
-static __always_inline struct mote_socket *net_open(struct mote_slot_cpu *cpu,
-						    struct net_socket_fill *fill,
-						    void (*set)(void *slot, void *fill), u32 *slot)
-{
-	struct mote_socket *s = slots_get(SOCKETS, cpu, (u64)fill->sk, slot, set, fill);
-	struct mote_net_ctl *ctl;
+#define NET_AGAIN (-2)
 
-	if (s) {
-		slots_mark(SOCKETS, *slot);
-		return s;
-	}
-	ctl = net_control();
+/* All tries to open a socket: net_open() is one. */
+#define NET_TRIES(one)                                                           \
+	({                                                                       \
+		int claimed_ = NET_AGAIN;                                        \
+                                                                                 \
+		for (int i_ = 0; i_ < SLOT_TRIES && claimed_ == NET_AGAIN; i_++) \
+			claimed_ = (one);                                        \
+		claimed_ == NET_AGAIN ? net_give_up() : claimed_;                \
+	})
+
+static __always_inline int net_no_room(void)
+{
+	struct mote_net_ctl *ctl = net_control();
+
 	if (ctl)
 		ctl->turned_away = 1;
-	return NULL;
+	return -1;
+}
+
+static __always_inline int net_give_up(void)
+{
+	struct mote_slot_cpu *cpu = net_cpu();
+
+	if (cpu)
+		__sync_fetch_and_add(&cpu->refused[MOTE_SLOTS_SOCKETS], 1);
+	return net_no_room();
+}
+
+/*
+ * Claims a slot for a socket that has none; -1: there is no room; NET_AGAIN. `set`:
+ * net_socket_fill(), or what calls it and takes `fill` as the first member of something larger.
+ */
+static __always_inline int net_open(struct mote_slot_cpu *cpu, struct net_socket_fill *fill,
+				    void (*set)(void *slot, void *fill))
+{
+	u32 slot = 0;
+	bool again;
+
+	if (slots_try(SOCKETS, cpu, (u64)fill->sk, &slot, set, fill, &again)) {
+		slots_mark(SOCKETS, slot);
+		return slot;
+	}
+	return again ? NET_AGAIN : net_no_room();
 }
 
 /*
@@ -351,6 +447,26 @@ static __always_inline void net_want_owner(struct mote_socket *s, u32 slot, cons
 		return;
 	net_own(s, sk, caller);
 	slots_mark(SOCKETS, slot);
+}
+
+/*
+ * The long way, of a caller that moved bytes over this socket for the first time, or after another
+ * one, or never yet had it: `slot` -1 if the socket has none, both NOT_THIS_WAY if it moved none.
+ */
+NET_FUNCTION int net_count_new(u64 address, u32 slot, u32 protocol, s64 sent, s64 received)
+{
+	struct mote_traffic moved = net_moved(sent, received);
+	struct mote_slot_cpu *cpu = net_cpu();
+	struct net_caller caller;
+	struct mote_socket *s;
+
+	s = slot == (u32)-1 ? NULL : bpf_map_lookup_elem(&net_sockets, &slot);
+	net_caller(&caller);
+	if (s)
+		net_want_owner(s, slot, (const void *)address, &caller);
+	if (cpu && (moved.sent_calls || moved.received_calls))
+		net_count(cpu, s, slot, protocol, &caller, &moved);
+	return 0;
 }
 
 #endif

@@ -10,8 +10,8 @@
 
 char _license[] SEC("license") = "Dual BSD/GPL";
 
-const volatile u32 task_max;   /* entries of a half of task_recs */
-const volatile u32 thread_max; /* entries of thread_recs */
+const volatile u32 task_max = 1;   /* entries of a half of task_recs */
+const volatile u32 thread_max = 1; /* entries of thread_recs */
 
 struct mote_ctl task_ctl;
 struct mote_ident_want ident_want;
@@ -72,48 +72,76 @@ int tasks(struct bpf_iter__task *ctx)
 
 #define COMPONENTS 40 /* names and mounts passed on the way to the root */
 
-/* Names from the file up, as mote_task_exe() takes them. All by probe_read: nothing holds the file.
+/*
+ * The path that is being made: addresses on the way up, and what it has of it. Not static: of these
+ * the compiler makes something whose BTF the kernel refuses, and without BTF no function is global.
  */
-static __always_inline void exe_path(struct mote_ident *r, const struct file *file)
+u64 exe_dentry, exe_mnt;
+u32 exe_len, exe_flags;
+
+/* The root of a mount: on to what it is mounted on; 0: it is the root of all. */
+static __always_inline int exe_cross(const struct vfsmount *mnt)
 {
-	struct dentry *d = BPF_CORE_READ(file, f_path.dentry), *up;
-	struct vfsmount *vm = BPF_CORE_READ(file, f_path.mnt);
-	u32 flags = MOTE_EXE_CUT;
-	u64 off = 0, at;
+	struct mount *m = (void *)mnt - bpf_core_field_offset(struct mount, mnt);
+	struct mount *parent = BPF_CORE_READ(m, mnt_parent);
+
+	if (parent == m) {
+		exe_flags &= ~MOTE_EXE_CUT;
+		return 0;
+	}
+	exe_dentry = (u64)BPF_CORE_READ(m, mnt_mountpoint);
+	exe_mnt = (u64)parent + bpf_core_field_offset(struct mount, mnt);
+	return 1;
+}
+
+/*
+ * One name, or one mount; 0: there is no more. A global function is looked at by the verifier once,
+ * and not in each turn of the loop.
+ */
+__attribute__((noinline)) int exe_step(u32 record)
+{
+	struct mote_ident *r = &ident_recs[record % MOTE_IDENTS];
+	const struct dentry *d = (const void *)exe_dentry, *up;
+	const struct vfsmount *mnt = (const void *)exe_mnt;
+	u64 at;
 	long n;
 
-	if (!BPF_CORE_READ(d, d_hash.pprev))
-		flags |= MOTE_EXE_DELETED;
-	for (int i = 0; i < COMPONENTS; i++) {
-		up = BPF_CORE_READ(d, d_parent);
-		if (d == BPF_CORE_READ(vm, mnt_root)) {
-			struct mount *m = (void *)vm - bpf_core_field_offset(struct mount, mnt);
-			struct mount *parent = BPF_CORE_READ(m, mnt_parent);
-
-			if (parent == m) {
-				flags &= ~MOTE_EXE_CUT;
-				break;
-			}
-			d = BPF_CORE_READ(m, mnt_mountpoint);
-			vm = (void *)parent + bpf_core_field_offset(struct mount, mnt);
-			continue;
-		}
-		if (off > MOTE_EXE_MAX / 2 - 1)
-			break;
-		at = compat_bounded(off, MOTE_EXE_MAX / 2 - 1);
-		n = bpf_probe_read_kernel_str(r->exe + at, MOTE_EXE_MAX / 2,
-					      BPF_CORE_READ(d, d_name.name));
-		if (n < 1 || n >= MOTE_EXE_MAX / 2) /* failed, or cut */
-			break;
-		off += n;
-		if (up == d) {
-			flags = (flags & ~MOTE_EXE_CUT) | MOTE_EXE_DETACHED;
-			break;
-		}
-		d = up;
+	if (!probe_read)
+		return 0;
+	up = BPF_CORE_READ(d, d_parent);
+	if (d == BPF_CORE_READ(mnt, mnt_root))
+		return exe_cross(mnt);
+	if (exe_len > MOTE_EXE_MAX / 2 - 1)
+		return 0;
+	at = compat_bounded(exe_len, MOTE_EXE_MAX / 2 - 1);
+	n = bpf_probe_read_kernel_str(r->exe + at, MOTE_EXE_MAX / 2, BPF_CORE_READ(d, d_name.name));
+	if (n < 1 || n >= MOTE_EXE_MAX / 2) /* failed, or cut */
+		return 0;
+	exe_len += n;
+	if (up == d) {
+		exe_flags = (exe_flags & ~MOTE_EXE_CUT) | MOTE_EXE_DETACHED;
+		return 0;
 	}
-	r->exe_len = off;
-	r->exe_flags = flags;
+	exe_dentry = (u64)up;
+	return 1;
+}
+
+/* Names from the file up, as mote_task_exe() takes them. All by probe_read: nothing holds the file.
+ */
+static __always_inline void exe_path(struct mote_ident *r, u32 record, const struct file *file)
+{
+	const struct dentry *d = BPF_CORE_READ(file, f_path.dentry);
+
+	exe_dentry = (u64)d;
+	exe_mnt = (u64)BPF_CORE_READ(file, f_path.mnt);
+	exe_len = 0;
+	exe_flags = MOTE_EXE_CUT;
+	if (!BPF_CORE_READ(d, d_hash.pprev))
+		exe_flags |= MOTE_EXE_DELETED;
+	for (int i = 0; i < COMPONENTS && exe_step(record); i++)
+		;
+	r->exe_len = exe_len;
+	r->exe_flags = exe_flags;
 }
 
 /* Loads on one side stay there. */
@@ -123,12 +151,12 @@ static __always_inline void exe_path(struct mote_ident *r, const struct file *fi
  * False if it is to be asked again. An exec changes mm, frees the old one, and only then counts in
  * self_exec_id; arg_start is set after that: while it is 0, the path would be given to the image
  * before. And a task that ended or began another program meanwhile did not hold the file, so that
- * the path may be that of somebody else's. What is kept over the loop is kept as a number: states
- * with pointers in them are not pruned before 6.12, and exceed a million instructions.
+ * the path may be that of somebody else's.
  */
-static __always_inline bool ident_record(struct mote_ident *r, const struct bpf_iter__task *ctx,
+static __always_inline bool ident_record(u32 record, const struct bpf_iter__task *ctx,
 					 const struct task_struct *t)
 {
+	struct mote_ident *r = &ident_recs[record];
 	u64 was = probe_read ? (u64)BPF_CORE_READ(t, mm) : 0;
 	const struct mm_struct *mm;
 
@@ -144,7 +172,7 @@ static __always_inline bool ident_record(struct mote_ident *r, const struct bpf_
 	r->exe_flags = probe_read ? 0 : MOTE_EXE_ABSENT;
 	if (!mm || !probe_read)
 		return true;
-	exe_path(r, BPF_CORE_READ(t, mm, exe_file));
+	exe_path(r, record, BPF_CORE_READ(t, mm, exe_file));
 	barrier();
 	t = *(struct task_struct *const volatile *)&ctx->task;
 	return t && (u64)BPF_CORE_READ(t, mm) == was;
@@ -173,7 +201,7 @@ int idents(struct bpf_iter__task *ctx)
 		task_ctl.idents_more++;
 		return 0;
 	}
-	if (ident_record(&ident_recs[at], ctx, t))
+	if (ident_record(at, ctx, t))
 		task_ctl.idents = at + 1;
 	return 0;
 }

@@ -22,7 +22,6 @@
  * The address of the task is part of it because an exec by another thread makes that one the first,
  * with the start time of the one before.
  */
-#define MOTE_RECORD_IN_LOOP
 #include "maps.h"
 #include "record.h"
 #include "walk.h"

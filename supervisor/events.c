@@ -117,6 +117,11 @@ const struct mote_event *mote_events_next(struct mote_events *events, uint64_t u
 	return event;
 }
 
+bool mote_events_pending(const struct mote_events *events)
+{
+	return __atomic_load_n(events->ring.producer, __ATOMIC_RELAXED) > events->seen;
+}
+
 void mote_events_release(struct mote_events *events, uint64_t position)
 {
 	uint64_t fill = mote_ringbuf_fill(&events->ring);

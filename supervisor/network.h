@@ -53,9 +53,15 @@ void mote_network_complete(struct mote_network *network, uint32_t file, uint32_t
  */
 void mote_network_sample(struct mote_network *network, uint64_t tasks, uint64_t now);
 
-/* The most that may pass until the next sample, for the slots to suffice at the pace of the last
- * `elapsed` ns; at most `longest`. */
+/* The most that may pass until the next sample, for slots and processes to suffice at the pace of
+ * the last `elapsed` ns; at most `longest`. */
 uint64_t mote_network_pace(struct mote_network *network, uint64_t elapsed, uint64_t longest);
+
+/*
+ * Whether the table of processes is about to be full. Only a sample of processes tells which of
+ * them have ended.
+ */
+bool mote_network_crowded(const struct mote_network *network);
 
 struct mote_network_stats {
 	struct mote_fill sockets, flows, processes;
