@@ -125,7 +125,7 @@ struct sched_entity {
 };
 
 struct sched_info {
-	unsigned long long run_delay;
+	unsigned long long run_delay, last_arrival, last_queued;
 };
 
 struct prev_cputime {
