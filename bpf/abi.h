@@ -180,13 +180,16 @@ struct mote_event {
 	char comm[MOTE_COMM_LEN];
 };
 
-/* The record is cut after argv_len bytes of argv. */
+/* The record is cut after the executable's path. */
 struct mote_event_exec {
 	struct mote_event event;
 	u32 exec_id;
-	u16 argv_len;
-	u16 argv_cut;             /* 1: the command line was longer than MOTE_ARGV_MAX */
-	char argv[MOTE_ARGV_MAX]; /* arguments, each with its NUL, the last perhaps without */
+	u16 argv_len, exe_len;
+	u8 argv_cut;  /* 1: the command line was longer than MOTE_ARGV_MAX */
+	u8 exe_flags; /* MOTE_EXE_* */
+	u8 pad0[6];
+	/* Arguments, each with its NUL, the last perhaps without; then what mote_ident has in `exe`. */
+	char argv[MOTE_ARGV_MAX + MOTE_EXE_MAX];
 };
 
 /*
@@ -406,7 +409,7 @@ _Static_assert(sizeof(struct mote_pair) == 8, "mote_pair");
 _Static_assert(sizeof(struct mote_walk_ctl) == 48, "mote_walk_ctl");
 _Static_assert(sizeof(struct mote_ident) == 280, "mote_ident");
 _Static_assert(sizeof(struct mote_event) == 48, "mote_event");
-_Static_assert(sizeof(struct mote_event_exec) == 56 + MOTE_ARGV_MAX, "mote_event_exec");
+_Static_assert(__builtin_offsetof(struct mote_event_exec, argv) == 64, "mote_event_exec");
 _Static_assert(sizeof(struct mote_event_exit) == 200, "mote_event_exit");
 _Static_assert(sizeof(struct mote_event_ctl) == 40, "mote_event_ctl");
 _Static_assert(sizeof(struct mote_flow) == 128, "mote_flow");

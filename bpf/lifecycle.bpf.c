@@ -11,12 +11,17 @@
 #include "compat.h"
 #include "abi.h"
 
+#define EXE_NAME(name)      exec_exe_##name
+#define exec_exe_probe_read event_probe_read
+
 char _license[] SEC("license") = "Dual BSD/GPL";
 
 const volatile u32 argv_max = MOTE_ARGV_MAX;
 /* Tasks are loaded from directly: tp_btf, and bpf_get_current_task_btf() (5.11, 3ca1032ab7ab). */
 const volatile bool event_direct = true;
 const volatile bool event_probe_read = true; /* false: lockdown refuses it */
+
+#include "exe.h"
 
 struct mote_event_ctl event_ctl;
 
@@ -147,21 +152,41 @@ static __always_inline u32 command_line(struct mote_event_exec *e, struct task_s
 	return len;
 }
 
+/* Behind the command line; its length. */
+static __always_inline u32 executable(struct mote_event_exec *e, struct task_struct *t, u64 at)
+{
+	struct mm_struct *mm = LOAD(t, mm);
+	struct exe_walk *w;
+
+	e->exe_flags = MOTE_EXE_ABSENT;
+	if (!event_probe_read)
+		return 0;
+	w = exe_path(BPF_CORE_READ(mm, exe_file));
+	if (!w)
+		return 0;
+	e->exe_flags = w->flags;
+	bpf_probe_read_kernel(e->argv + at, MOTE_EXE_MAX, w->names);
+	return w->len;
+}
+
 static __always_inline int on_exec(struct task_struct *t)
 {
 	u32 zero = 0;
-	u64 len;
+	u64 argv, exe;
 	struct mote_event_exec *e = bpf_map_lookup_elem(&exec_scratch, &zero);
 
 	if (!e)
 		return 0;
 	event_head(&e->event, t, MOTE_EVENT_EXEC);
 	e->exec_id = LOAD(t, self_exec_id);
-	len = command_line(e, t);
-	e->argv_len = len;
-	if (len > MOTE_ARGV_MAX) /* the verifier forgot */
-		len = MOTE_ARGV_MAX;
-	if (bpf_ringbuf_output(&events, e, __builtin_offsetof(struct mote_event_exec, argv) + len,
+	argv = command_line(e, t);
+	e->argv_len = argv;
+	if (argv > MOTE_ARGV_MAX) /* the verifier forgot */
+		argv = MOTE_ARGV_MAX;
+	exe = compat_bounded(executable(e, t, argv), MOTE_EXE_MAX - 1);
+	e->exe_len = exe;
+	if (bpf_ringbuf_output(&events, e,
+			       __builtin_offsetof(struct mote_event_exec, argv) + argv + exe,
 			       BPF_RB_NO_WAKEUP))
 		dropped(MOTE_EVENT_EXEC);
 	return 0;

@@ -5,8 +5,11 @@
  * space owns the memory between walks and chooses the half of task_recs to fill. What does not fit
  * is counted. Tasks come in ascending order of their pid, threads among them.
  */
+#define EXE_NAME(name) ident_exe_##name
+#define ident_exe_probe_read probe_read
 #include "maps.h"
 #include "record.h"
+#include "exe.h"
 
 char _license[] SEC("license") = "Dual BSD/GPL";
 
@@ -70,80 +73,6 @@ int tasks(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-#define COMPONENTS 40 /* names and mounts passed on the way to the root */
-
-/*
- * The path that is being made: addresses on the way up, and what it has of it. Not static: of these
- * the compiler makes something whose BTF the kernel refuses, and without BTF no function is global.
- */
-u64 exe_dentry, exe_mnt;
-u32 exe_len, exe_flags;
-
-/* The root of a mount: on to what it is mounted on; 0: it is the root of all. */
-static __always_inline int exe_cross(const struct vfsmount *mnt)
-{
-	struct mount *m = (void *)mnt - bpf_core_field_offset(struct mount, mnt);
-	struct mount *parent = BPF_CORE_READ(m, mnt_parent);
-
-	if (parent == m) {
-		exe_flags &= ~MOTE_EXE_CUT;
-		return 0;
-	}
-	exe_dentry = (u64)BPF_CORE_READ(m, mnt_mountpoint);
-	exe_mnt = (u64)parent + bpf_core_field_offset(struct mount, mnt);
-	return 1;
-}
-
-/*
- * One name, or one mount; 0: there is no more. A global function is looked at by the verifier once,
- * and not in each turn of the loop.
- */
-__attribute__((noinline)) int exe_step(u32 record)
-{
-	struct mote_ident *r = &ident_recs[record % MOTE_IDENTS];
-	const struct dentry *d = (const void *)exe_dentry, *up;
-	const struct vfsmount *mnt = (const void *)exe_mnt;
-	u64 at;
-	long n;
-
-	if (!probe_read)
-		return 0;
-	up = BPF_CORE_READ(d, d_parent);
-	if (d == BPF_CORE_READ(mnt, mnt_root))
-		return exe_cross(mnt);
-	if (exe_len > MOTE_EXE_MAX / 2 - 1)
-		return 0;
-	at = compat_bounded(exe_len, MOTE_EXE_MAX / 2 - 1);
-	n = bpf_probe_read_kernel_str(r->exe + at, MOTE_EXE_MAX / 2, BPF_CORE_READ(d, d_name.name));
-	if (n < 1 || n >= MOTE_EXE_MAX / 2) /* failed, or cut */
-		return 0;
-	exe_len += n;
-	if (up == d) {
-		exe_flags = (exe_flags & ~MOTE_EXE_CUT) | MOTE_EXE_DETACHED;
-		return 0;
-	}
-	exe_dentry = (u64)up;
-	return 1;
-}
-
-/* Names from the file up, as mote_task_exe() takes them. All by probe_read: nothing holds the file.
- */
-static __always_inline void exe_path(struct mote_ident *r, u32 record, const struct file *file)
-{
-	const struct dentry *d = BPF_CORE_READ(file, f_path.dentry);
-
-	exe_dentry = (u64)d;
-	exe_mnt = (u64)BPF_CORE_READ(file, f_path.mnt);
-	exe_len = 0;
-	exe_flags = MOTE_EXE_CUT;
-	if (!BPF_CORE_READ(d, d_hash.pprev))
-		exe_flags |= MOTE_EXE_DELETED;
-	for (int i = 0; i < COMPONENTS && exe_step(record); i++)
-		;
-	r->exe_len = exe_len;
-	r->exe_flags = exe_flags;
-}
-
 /* Loads on one side stay there. */
 #define barrier() asm volatile("" ::: "memory")
 
@@ -159,6 +88,7 @@ static __always_inline bool ident_record(u32 record, const struct bpf_iter__task
 	struct mote_ident *r = &ident_recs[record];
 	u64 was = probe_read ? (u64)BPF_CORE_READ(t, mm) : 0;
 	const struct mm_struct *mm;
+	const struct exe_walk *w;
 
 	barrier();
 	mm = t->flags & PF_KTHREAD ? NULL : t->mm;
@@ -172,7 +102,12 @@ static __always_inline bool ident_record(u32 record, const struct bpf_iter__task
 	r->exe_flags = probe_read ? 0 : MOTE_EXE_ABSENT;
 	if (!mm || !probe_read)
 		return true;
-	exe_path(r, record, BPF_CORE_READ(t, mm, exe_file));
+	w = exe_path(BPF_CORE_READ(t, mm, exe_file));
+	if (!w)
+		return false;
+	__builtin_memcpy(r->exe, w->names, sizeof(r->exe));
+	r->exe_len = w->len;
+	r->exe_flags = w->flags;
 	barrier();
 	t = *(struct task_struct *const volatile *)&ctx->task;
 	return t && (u64)BPF_CORE_READ(t, mm) == was;
