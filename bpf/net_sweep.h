@@ -19,10 +19,9 @@ NET_FUNCTION int net_sweep_slot(u32 slot, u32 protocol)
 		return 0;
 	if (protocol == MOTE_UDP ? !udp_is_gone(s) : !tcp_is_gone(s))
 		return 0;
-	if (!slots_remove(SOCKETS, s->slot.key, slot))
-		return 0;
-	s->closed = bpf_ktime_get_ns();
-	slots_mark(SOCKETS, slot);
+	if (protocol == MOTE_TCP)
+		net_tell(0, slot, MOTE_EVENT_CLOSED, s->state);
+	net_close(s, slot);
 	return 1;
 }
 

@@ -507,28 +507,10 @@ static __always_inline void tcp_connects(struct mote_socket *s, const struct soc
 	s->copied_seq = BPF_CORE_READ(tp, copied_seq);
 }
 
-/* In the lock, before sk_state is set. */
-static __always_inline void tcp_state(struct mote_slot_cpu *cpu, const struct sock *sk,
-				      int oldstate, int newstate)
+/* Of a socket that has a slot. */
+static __always_inline void tcp_change(struct mote_socket *s, u32 slot, const struct sock *sk,
+				       int oldstate, int newstate)
 {
-	u32 slot = 0;
-	struct mote_socket *s = tcp_find(cpu, sk, &slot);
-
-	if (s && newstate == TCP_SYN_SENT) {
-		/* connects again: another connection, another slot */
-		net_close(s, slot);
-		s = NULL;
-	}
-	if (!s && !net_wants(sk, IPPROTO_TCP))
-		return;
-	if (!s &&
-	    (newstate == TCP_SYN_SENT || newstate == TCP_ESTABLISHED || newstate == TCP_LISTEN))
-		s = tcp_open(sk, oldstate, newstate, &slot);
-	if (!s) {
-		if (newstate == TCP_CLOSE)
-			tcp_ended_unseen(cpu, sk, oldstate);
-		return;
-	}
 	if (oldstate != TCP_SYN_SENT && oldstate != TCP_LISTEN && oldstate != TCP_CLOSE)
 		tcp_refresh(s, sk);
 	if (newstate == TCP_ESTABLISHED) {
@@ -546,6 +528,45 @@ static __always_inline void tcp_state(struct mote_slot_cpu *cpu, const struct so
 		net_close(s, slot);
 	else
 		slots_mark(SOCKETS, slot);
+}
+
+/*
+ * What a change of state is to who counts connections, slots or not; 0: nothing. Of one that was
+ * never established nothing but a failed connect() is told.
+ */
+static __always_inline u32 tcp_event(int oldstate, int newstate)
+{
+	if (newstate == TCP_ESTABLISHED || newstate == TCP_LISTEN)
+		return MOTE_EVENT_OPENED;
+	if (newstate != TCP_CLOSE || oldstate == TCP_CLOSE || oldstate == TCP_SYN_RECV)
+		return 0;
+	return oldstate == TCP_SYN_SENT ? MOTE_EVENT_FAILED : MOTE_EVENT_CLOSED;
+}
+
+/* In the lock, before sk_state is set. */
+static __always_inline void tcp_state(struct mote_slot_cpu *cpu, const struct sock *sk,
+				      int oldstate, int newstate)
+{
+	u32 slot = 0, event = tcp_event(oldstate, newstate);
+	struct mote_socket *s = tcp_find(cpu, sk, &slot);
+
+	if (s && newstate == TCP_SYN_SENT) {
+		/* connects again: another connection, another slot */
+		net_close(s, slot);
+		s = NULL;
+	}
+	if (!s && !net_wants(sk, IPPROTO_TCP))
+		return;
+	if (!s &&
+	    (newstate == TCP_SYN_SENT || newstate == TCP_ESTABLISHED || newstate == TCP_LISTEN))
+		s = tcp_open(sk, oldstate, newstate, &slot);
+	if (s)
+		tcp_change(s, slot, sk, oldstate, newstate);
+	else if (newstate == TCP_CLOSE)
+		tcp_ended_unseen(cpu, sk, oldstate);
+	if (event)
+		net_tell(net_address(sk), s ? slot : (u32)-1, event,
+			 newstate == TCP_CLOSE ? oldstate : newstate);
 }
 
 /*
@@ -580,6 +601,7 @@ static __always_inline void tcp_walked(struct mote_slot_cpu *cpu, const struct s
 	struct mote_socket *s = tcp_find(cpu, sk, &slot);
 
 	if (s && tcp_is_other(s, sk)) {
+		net_tell(0, slot, MOTE_EVENT_CLOSED, s->state);
 		net_close(s, slot);
 		return;
 	}

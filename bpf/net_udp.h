@@ -42,7 +42,7 @@ static __always_inline struct mote_socket *udp_find(struct mote_slot_cpu *cpu,
 	return NULL;
 }
 
-/* Seeded in a walk, a socket is not the caller's. */
+/* Seeded in a walk, a socket is not the caller's, and not new. */
 NET_FUNCTION int udp_try(u64 address, u32 flags)
 {
 	struct net_socket_fill fill = { .sk = (const void *)address,
@@ -60,7 +60,11 @@ NET_FUNCTION int udp_try(u64 address, u32 flags)
 
 static __always_inline struct mote_socket *udp_open(u64 address, u32 flags, u32 *slot)
 {
-	return net_socket_at(NET_TRIES(udp_try(address, flags)), slot);
+	struct mote_socket *s = net_socket_at(NET_TRIES(udp_try(address, flags)), slot);
+
+	if (s && !(flags & MOTE_SOCKET_SEEDED))
+		net_tell(address, *slot, MOTE_EVENT_OPENED, s->state);
+	return s;
 }
 
 static __always_inline void udp_moved(struct mote_slot_cpu *cpu, const struct sock *sk, s64 sent,

@@ -260,6 +260,9 @@ static void push_chain(struct mote_loop *loop, bool timed, uint32_t streams, uin
 	loop->with_network = parts->network && (streams & MOTE_NETWORK_STREAMS ||
 						time >= loop->network_time + loop->network_longest);
 	loop->with_tasks = parts->tasks && wants_tasks(loop);
+	if (parts->network)
+		mote_network_want_events(parts->network,
+					 mote_server_subscribed(parts->server) & BIT(EVENT));
 	if (timed) {
 		push_timer(loop);
 		n++;

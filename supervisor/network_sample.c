@@ -195,6 +195,12 @@ uint64_t mote_network_pace(struct mote_network *network, uint64_t elapsed, uint6
 	return slots < PACE_MIN ? PACE_MIN : slots;
 }
 
+void mote_network_want_events(struct mote_network *network, bool wanted)
+{
+	if (network->maps->events)
+		__atomic_store_n(&network->maps->ctl->events, wanted, __ATOMIC_RELAXED);
+}
+
 void mote_network_stats(const struct mote_network *network, uint64_t now,
 			struct mote_network_stats *stats)
 {
@@ -212,6 +218,9 @@ void mote_network_stats(const struct mote_network *network, uint64_t now,
 		.waiting = (uint64_t)sockets.waiting + flows.waiting,
 		.misses = network->misses,
 		.has_misses = network->has_misses,
+		.events_dropped =
+			__atomic_load_n(&network->maps->ctl->events_dropped, __ATOMIC_RELAXED),
+		.has_events = network->maps->events,
 	};
 	mote_ended_fill(&network->ended_sockets, &stats->ended_sockets);
 	mote_ended_fill(&network->ended_flows, &stats->ended_flows);

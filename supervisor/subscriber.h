@@ -34,7 +34,7 @@ struct mote_subscriber {
 	uint32_t poll_wanted;           /* of these, those that were polled only */
 	uint32_t key_begun;             /* of these, those whose keyframe is on its way */
 	uint32_t key_again; /* of these, those that are owed one more when it has come to its end */
-	uint32_t polled; /* streams whose polled keyframe is in the queue to its end */
+	uint32_t polled;    /* streams whose polled keyframe is in the queue to its end */
 	struct mote_progress progress[MOTE_STREAMS];
 	/* Of a begun keyframe; updates between its parts do not change it. */
 	uint64_t key_sequence[MOTE_STREAMS];
