@@ -162,6 +162,21 @@ enum mote_exe_flags {
 	MOTE_EXE_DETACHED = 8, /* not below any root: memfd and the like */
 };
 
+/*
+ * The ends of a socket. Ports are in host order; state: TCP_*, as the kernel numbers them, UDP: 7
+ * unconnected, 1 connected.
+ */
+#define MOTE_ENDS                             \
+	u8 local[16], remote[16];             \
+	u16 local_port, remote_port;          \
+	u16 family;  /* AF_INET, AF_INET6 */  \
+	u8 protocol; /* MOTE_TCP, MOTE_UDP */ \
+	u8 state;
+
+struct mote_ends {
+	MOTE_ENDS
+};
+
 /* Records of the ring buffer `events`; all begin with struct mote_event. */
 enum mote_event_kind {
 	MOTE_EVENT_FORK = 1,
@@ -169,7 +184,12 @@ enum mote_event_kind {
 	MOTE_EVENT_EXIT = 3, /* struct mote_event_exit: it ends */
 	MOTE_EVENT_FINAL =
 		4, /* struct mote_event_exit: it is reaped and gone, the totals are final */
-	MOTE_EVENT_KINDS = 5,
+	MOTE_EVENT_PROCESS_KINDS = 5,
+	/* struct mote_event_socket, from the network programs: */
+	MOTE_EVENT_OPENED = 5,
+	MOTE_EVENT_CLOSED = 6,
+	MOTE_EVENT_FAILED = 7, /* it tried to connect, and came to no connection */
+	MOTE_EVENT_KINDS = 8,
 };
 
 struct mote_event {
@@ -180,13 +200,16 @@ struct mote_event {
 	char comm[MOTE_COMM_LEN];
 };
 
-/* The record is cut after argv_len bytes of argv. */
+/* The record is cut after the executable's path. */
 struct mote_event_exec {
 	struct mote_event event;
 	u32 exec_id;
-	u16 argv_len;
-	u16 argv_cut;             /* 1: the command line was longer than MOTE_ARGV_MAX */
-	char argv[MOTE_ARGV_MAX]; /* arguments, each with its NUL, the last perhaps without */
+	u16 argv_len, exe_len;
+	u8 argv_cut;  /* 1: the command line was longer than MOTE_ARGV_MAX */
+	u8 exe_flags; /* MOTE_EXE_* */
+	u8 pad0[6];
+	/* Arguments, each with its NUL, the last perhaps without; then what mote_ident has in `exe`. */
+	char argv[MOTE_ARGV_MAX + MOTE_EXE_MAX];
 };
 
 /*
@@ -209,9 +232,20 @@ enum mote_exit_flags {
 	MOTE_EXIT_PARTIAL = 1, /* threads that were just ending may be missing, or counted twice */
 };
 
+/*
+ * A socket was opened or closed. `event`: its time; uid is the socket's; pid, ppid and comm are
+ * not known, but for pid and start if it has a slot with an owner. state: TCP's that it came to,
+ * or that it left.
+ */
+struct mote_event_socket {
+	struct mote_event event;
+	u64 socket; /* MOTE_SOCKET_ID of its slot; 0: it has none */
+	struct mote_ends ends;
+};
+
 /* The array map `event_ctl`, one value. */
 struct mote_event_ctl {
-	u64 dropped[MOTE_EVENT_KINDS]; /* by kind: did not fit in the ring buffer */
+	u64 dropped[MOTE_EVENT_PROCESS_KINDS]; /* by kind: did not fit in the ring buffer */
 };
 
 /*
@@ -350,11 +384,12 @@ enum mote_socket_flags {
 struct mote_socket {
 	struct mote_slot slot; /* key: the kernel's address of the sock; never leaves the agent */
 	u64 opened, closed;    /* CLOCK_MONOTONIC ns; closed 0: not yet */
-	u8 local[16], remote[16];
-	u16 local_port, remote_port; /* host order */
-	u16 family;                  /* AF_INET, AF_INET6 */
-	u8 protocol;                 /* MOTE_TCP, MOTE_UDP */
-	u8 state;       /* TCP_*, as the kernel numbers them; UDP: 7 unconnected, 1 connected */
+	union {
+		struct mote_ends ends;
+		struct {
+			MOTE_ENDS
+		};
+	};
 	u32 flags;      /* MOTE_SOCKET_* */
 	u32 uid, netns; /* netns: its inode number */
 	u32 tgid;       /* who made it, or had it when mote started; 0: not known */
@@ -390,8 +425,9 @@ struct mote_net_ctl {
 	/* User space, when the first walks of net_tcp and net_udp are over: 1. Until then they take
 	   in every socket, and what BPF sees first is older than mote. */
 	u32 live;
-	u32 turned_away; /* 1: some socket found no slot; what is seen first may be late */
-	u32 pad0;
+	u32 turned_away;    /* 1: some socket found no slot; what is seen first may be late */
+	u32 events;         /* user space: 1 while somebody wants records of sockets */
+	u64 events_dropped; /* that found no room */
 };
 
 #pragma GCC diagnostic pop
@@ -406,8 +442,10 @@ _Static_assert(sizeof(struct mote_pair) == 8, "mote_pair");
 _Static_assert(sizeof(struct mote_walk_ctl) == 48, "mote_walk_ctl");
 _Static_assert(sizeof(struct mote_ident) == 280, "mote_ident");
 _Static_assert(sizeof(struct mote_event) == 48, "mote_event");
-_Static_assert(sizeof(struct mote_event_exec) == 56 + MOTE_ARGV_MAX, "mote_event_exec");
+_Static_assert(__builtin_offsetof(struct mote_event_exec, argv) == 64, "mote_event_exec");
 _Static_assert(sizeof(struct mote_event_exit) == 200, "mote_event_exit");
+_Static_assert(sizeof(struct mote_ends) == 40, "mote_ends");
+_Static_assert(sizeof(struct mote_event_socket) == 96, "mote_event_socket");
 _Static_assert(sizeof(struct mote_event_ctl) == 40, "mote_event_ctl");
 _Static_assert(sizeof(struct mote_flow) == 128, "mote_flow");
 _Static_assert(sizeof(struct mote_socket) == 256, "mote_socket");

@@ -41,6 +41,7 @@ enum bpf_map_type {
 enum { BPF_ANY = 0, BPF_NOEXIST = 1 };
 enum { BPF_F_MMAPABLE = 1 << 10 };
 enum { BPF_RB_NO_WAKEUP = 1 };
+enum { BPF_RB_AVAIL_DATA = 0, BPF_RB_RING_SIZE = 1 };
 
 #define PF_KTHREAD        0x00200000
 #define S_IFMT            0170000
@@ -125,7 +126,7 @@ struct sched_entity {
 };
 
 struct sched_info {
-	unsigned long long run_delay;
+	unsigned long long run_delay, last_arrival, last_queued;
 };
 
 struct prev_cputime {
@@ -324,6 +325,10 @@ struct socket {
 struct socket_alloc {
 	struct socket socket;
 	struct inode vfs_inode;
+};
+
+struct inet_sock {
+	u16 inet_sport; /* kept when the port itself is given up */
 };
 
 struct udp_sock;

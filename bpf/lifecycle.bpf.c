@@ -11,12 +11,17 @@
 #include "compat.h"
 #include "abi.h"
 
+#define EXE_NAME(name)      exec_exe_##name
+#define exec_exe_probe_read event_probe_read
+
 char _license[] SEC("license") = "Dual BSD/GPL";
 
 const volatile u32 argv_max = MOTE_ARGV_MAX;
 /* Tasks are loaded from directly: tp_btf, and bpf_get_current_task_btf() (5.11, 3ca1032ab7ab). */
 const volatile bool event_direct = true;
 const volatile bool event_probe_read = true; /* false: lockdown refuses it */
+
+#include "exe.h"
 
 struct mote_event_ctl event_ctl;
 
@@ -32,6 +37,19 @@ struct {
 	__type(key, u32);
 	__type(value, struct mote_event_exec);
 } exec_scratch SEC(".maps");
+
+/* Sums over the threads of a process that ends; `node`: the next to be added. */
+struct exit_sum {
+	struct mote_thread_counts counts;
+	u64 node;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct exit_sum);
+} exit_scratch SEC(".maps");
 
 #define LOAD(p, field)                                               \
 	({                                                           \
@@ -134,21 +152,41 @@ static __always_inline u32 command_line(struct mote_event_exec *e, struct task_s
 	return len;
 }
 
+/* Behind the command line; its length. */
+static __always_inline u32 executable(struct mote_event_exec *e, struct task_struct *t, u64 at)
+{
+	struct mm_struct *mm = LOAD(t, mm);
+	struct exe_walk *w;
+
+	e->exe_flags = MOTE_EXE_ABSENT;
+	if (!event_probe_read)
+		return 0;
+	w = exe_path(BPF_CORE_READ(mm, exe_file));
+	if (!w)
+		return 0;
+	e->exe_flags = w->flags;
+	bpf_probe_read_kernel(e->argv + at, MOTE_EXE_MAX, w->names);
+	return w->len;
+}
+
 static __always_inline int on_exec(struct task_struct *t)
 {
 	u32 zero = 0;
-	u64 len;
+	u64 argv, exe;
 	struct mote_event_exec *e = bpf_map_lookup_elem(&exec_scratch, &zero);
 
 	if (!e)
 		return 0;
 	event_head(&e->event, t, MOTE_EVENT_EXEC);
 	e->exec_id = LOAD(t, self_exec_id);
-	len = command_line(e, t);
-	e->argv_len = len;
-	if (len > MOTE_ARGV_MAX) /* the verifier forgot */
-		len = MOTE_ARGV_MAX;
-	if (bpf_ringbuf_output(&events, e, __builtin_offsetof(struct mote_event_exec, argv) + len,
+	argv = command_line(e, t);
+	e->argv_len = argv;
+	if (argv > MOTE_ARGV_MAX) /* the verifier forgot */
+		argv = MOTE_ARGV_MAX;
+	exe = compat_bounded(executable(e, t, argv), MOTE_EXE_MAX - 1);
+	e->exe_len = exe;
+	if (bpf_ringbuf_output(&events, e,
+			       __builtin_offsetof(struct mote_event_exec, argv) + argv + exe,
 			       BPF_RB_NO_WAKEUP))
 		dropped(MOTE_EVENT_EXEC);
 	return 0;
@@ -195,23 +233,53 @@ static __always_inline void set_gone(struct mote_thread_counts *c, struct signal
 
 #define THREADS_MAX 256
 
+/*
+ * Two global functions: the verifier looks at each once, and not in every turn of two loops. What
+ * they take are numbers, as 5.10 wants. 0: there is no thread more.
+ */
+__attribute__((noinline)) int exit_add_thread(u64 head)
+{
+	u32 zero = 0;
+	struct exit_sum *sum = bpf_map_lookup_elem(&exit_scratch, &zero);
+	const struct list_head *node;
+	const struct task_struct *t;
+
+	if (!event_probe_read || !sum || sum->node == head)
+		return 0;
+	node = (const void *)sum->node;
+	t = (const void *)node - bpf_core_field_offset(struct task_struct, thread_node);
+	ADD_OWN(&sum->counts, t, BPF_CORE_READ);
+	sum->node = (u64)BPF_CORE_READ(node, next);
+	return 1;
+}
+
+/* To the sum, from `node` on up to the list's head. */
+__attribute__((noinline)) int exit_add_threads(u64 head)
+{
+	for (int i = 0; i < THREADS_MAX; i++) {
+		if (!exit_add_thread(head))
+			break;
+	}
+	return 0;
+}
+
 /* Adds every thread that is still there; false: there are more than can be walked. */
 static __always_inline bool add_listed(struct mote_thread_counts *c, struct signal_struct *s)
 {
 	struct list_head *head =
 		(void *)s + bpf_core_field_offset(struct signal_struct, thread_head);
-	struct list_head *node = BPF_CORE_READ(s, thread_head.next);
+	u32 zero = 0;
+	struct exit_sum *sum = bpf_map_lookup_elem(&exit_scratch, &zero);
+	u64 address = 0;
 
-	for (int i = 0; i < THREADS_MAX; i++) {
-		struct task_struct *t;
-
-		if (node == head)
-			return true;
-		t = (void *)node - bpf_core_field_offset(struct task_struct, thread_node);
-		ADD_OWN(c, t, BPF_CORE_READ);
-		node = BPF_CORE_READ(node, next);
-	}
-	return false;
+	if (!sum)
+		return false;
+	bpf_probe_read_kernel(&address, sizeof(address), &head); /* the number of a pointer */
+	sum->counts = *c;
+	sum->node = (u64)BPF_CORE_READ(s, thread_head.next);
+	exit_add_threads(address);
+	*c = sum->counts;
+	return sum->node == address;
 }
 
 /*

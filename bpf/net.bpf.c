@@ -6,8 +6,7 @@
  * hooks it chose need; an event is counted by one of them only.
  */
 #include "kernel.h"
-#include "net_tcp.h"
-#include "net_udp.h"
+#include "net_sweep.h"
 
 #include <bpf/bpf_tracing.h>
 
@@ -68,17 +67,8 @@ ENTRY(net_release_sock, release_sock, struct sock *sk)
 
 static __always_inline int udp_call(const struct sock *sk, s64 sent, s64 received)
 {
-	struct mote_traffic moved = {
-		.sent = sent > 0 ? sent : 0,
-		.received = received > 0 ? received : 0,
-		.sent_calls = sent >= 0,
-		.received_calls = received >= 0,
-	};
-
-	return WITH_CPU(udp_moved(cpu, sk, &moved));
+	return WITH_CPU(udp_moved(cpu, sk, sent, received));
 }
-
-#define NOT_THIS_WAY (-1)
 
 ENTRY(net_skb_consume_udp, skb_consume_udp, struct sock *sk, void *skb, int len)
 {
@@ -178,18 +168,10 @@ EXIT(net_udp_sendpage_ret, udp_sendpage, int ret, struct sock *sk, void *page, u
 	return udp_sent(udp_leave(OF_SENDPAGE), ret);
 }
 
+/* A call that moved nothing may have been at the end of the stream. */
 static __always_inline int tcp_call(const struct sock *sk, s64 sent, s64 received)
 {
-	struct mote_traffic moved = {
-		.sent = sent > 0 ? sent : 0,
-		.received = received > 0 ? received : 0,
-		.sent_calls = sent > 0,
-		.received_calls = received > 0,
-	};
-
-	if (!moved.sent && !moved.received)
-		return 0;
-	return WITH_CPU(tcp_returned(cpu, sk, &moved));
+	return sent <= 0 && received <= 0 ? 0 : WITH_CPU(tcp_returned(cpu, sk, sent, received));
 }
 
 SEC("?tp/sock/sock_send_length")
@@ -236,7 +218,7 @@ int net_set_state(struct trace_event_raw_inet_sock_set_state *ctx)
 static __always_inline void destroyed(struct mote_slot_cpu *cpu, const struct sock *sk)
 {
 	u32 slot = 0;
-	struct mote_socket *s = slots_find(SOCKETS, cpu, (u64)sk, &slot);
+	struct mote_socket *s = net_find(cpu, sk, &slot);
 
 	if (!s)
 		return;
@@ -268,8 +250,7 @@ static __always_inline struct mote_reap *reap_list(u32 table)
 	return bpf_map_lookup_elem(&net_reap, &table);
 }
 
-/* A function of its own: the verifier looks at it once, and not in each turn of the loop. */
-__attribute__((noinline)) int net_reap_entry(u32 i)
+NET_FUNCTION int net_reap_entry(u32 i)
 {
 	struct mote_reap *sockets = reap_list(MOTE_SLOTS_SOCKETS);
 	struct mote_reap *flows = reap_list(MOTE_SLOTS_FLOWS);
@@ -279,6 +260,18 @@ __attribute__((noinline)) int net_reap_entry(u32 i)
 		some |= slots_reap(SOCKETS, sockets, i);
 	if (flows)
 		some |= slots_reap(FLOWS, flows, i);
+	return some;
+}
+
+#define NET_REAP_PART 64
+
+/* 0: neither list has more. */
+NET_FUNCTION int net_reap_part(u32 from)
+{
+	int some = 1;
+
+	for (u32 i = 0; i < NET_REAP_PART && some; i++)
+		some = net_reap_entry(from + i);
 	return some;
 }
 
@@ -296,12 +289,14 @@ int net_reap_run(struct bpf_iter__task *ctx)
 {
 	if (!ctx->task || !slots_pass(ctx->meta))
 		return 0;
-	for (u32 i = 0; i < MOTE_REAP && net_reap_entry(i); i++)
+	for (u32 i = 0; i < MOTE_REAP && net_reap_part(i); i += NET_REAP_PART)
 		;
 	reaped(MOTE_SLOTS_SOCKETS);
 	reaped(MOTE_SLOTS_FLOWS);
 	return 0;
 }
+
+static u32 tcp_swept, udp_swept;
 
 /* Among full sockets there are those of handshakes and of TIME_WAIT, which are smaller. */
 SEC("?iter/tcp")
@@ -311,7 +306,7 @@ int net_tcp(struct bpf_iter__tcp *ctx)
 	u8 state;
 
 	if (!sk)
-		return 0;
+		return WITH_CPU(net_sweep(&tcp_swept, MOTE_TCP));
 	state = BPF_CORE_READ(sk, __sk_common.skc_state);
 	if (state == TCP_TIME_WAIT || state == TCP_NEW_SYN_RECV)
 		return 0;
@@ -327,7 +322,7 @@ int net_udp(struct bpf_iter__udp *ctx)
 	if (sk ? !ctx->meta->seq_num : ctx->meta->seq_num == -1ull)
 		udp_walk_begin();
 	if (!sk)
-		return WITH_CPU(udp_sweep());
+		return WITH_CPU(net_sweep(&udp_swept, MOTE_UDP));
 	return WITH_CPU(udp_walked(cpu, sk));
 }
 
@@ -336,7 +331,7 @@ static __always_inline void own_if_known(struct mote_slot_cpu *cpu, const struct
 {
 	struct net_caller owner = { task, BPF_CORE_READ(task, tgid) };
 	u32 slot = 0;
-	struct mote_socket *s = slots_find(SOCKETS, cpu, (u64)sk, &slot);
+	struct mote_socket *s = net_find(cpu, sk, &slot);
 
 	if (s)
 		net_want_owner(s, slot, sk, &owner);

@@ -23,6 +23,7 @@ const volatile bool net_udp_send_by_tp = false;
 const volatile bool net_udp_recv_by_tp = false;
 const volatile bool net_by_state = true;   /* net_set_state is attached */
 const volatile bool net_udp_pages = false; /* net_udp_sendpage is */
+const volatile bool net_events = true;     /* there is a buffer for records of sockets */
 const volatile u32 net_netns = 0;          /* where the iterators walk: mote's own */
 
 #define TABLE(slots_, value_, marks_, index_, free_) \
@@ -46,12 +47,65 @@ ARRAY(net_cpus, struct mote_slot_cpu, 1);
 ARRAY(net_reap, struct mote_reap, MOTE_SLOT_TABLES);
 ARRAY(net_ctl, struct mote_net_ctl, 1);
 
+/* That of lifecycle.bpf.c: one order, and one buffer for all. Not made where there is none. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} events SEC(".maps");
+
 #define SOCKETS                                                                                 \
 	(&(struct slots){ &net_socket_index, &net_socket_free, &net_sockets, &net_socket_marks, \
 			  MOTE_SLOTS_SOCKETS })
 #define FLOWS                                                                           \
 	(&(struct slots){ &net_flow_index, &net_flow_free, &net_flows, &net_flow_marks, \
 			  MOTE_SLOTS_FLOWS })
+
+/*
+ * Where there are loops and many ways through, there are global functions: the verifier looks at
+ * each once, and not in every state of who calls it. What they take and give are numbers (5.10):
+ * slots, of which -1 is none, and addresses. That the caller is inside, from enter to exit, keeps a
+ * slot its key's.
+ */
+#define NET_FUNCTION __attribute__((noinline))
+
+/* The number of what the verifier may know as a pointer. */
+static __always_inline u64 net_address(const void *pointer)
+{
+	u64 address = 0;
+
+	bpf_probe_read_kernel(&address, sizeof(address), &pointer);
+	return address;
+}
+
+static __always_inline struct mote_slot_cpu *net_cpu(void)
+{
+	u32 number = bpf_get_smp_processor_id();
+
+	return bpf_map_lookup_elem(&net_cpus, &number);
+}
+
+static __always_inline struct mote_socket *net_socket_at(int claimed, u32 *slot)
+{
+	*slot = claimed;
+	return claimed < 0 ? NULL : bpf_map_lookup_elem(&net_sockets, slot);
+}
+
+NET_FUNCTION int net_find_again(u64 key)
+{
+	struct mote_slot_cpu *cpu = net_cpu();
+	u32 slot = 0;
+
+	return cpu && slots_find(SOCKETS, cpu, key, &slot) ? (int)slot : -1;
+}
+
+static __always_inline struct mote_socket *net_find(struct mote_slot_cpu *cpu,
+						    const struct sock *sk, u32 *slot)
+{
+	bool absent;
+	struct mote_socket *s = slots_lookup(SOCKETS, cpu, (u64)sk, slot, &absent);
+
+	return s || absent ? s : net_socket_at(net_find_again(net_address(sk)), slot);
+}
 
 static __always_inline struct mote_net_ctl *net_control(void)
 {
@@ -101,7 +155,19 @@ static __always_inline u64 net_start(const struct net_caller *c)
 	return t ? BPF_CORE_READ(t, group_leader, start_boottime) : 0;
 }
 
+#define NOT_THIS_WAY (-1)
+
 /* Calls without bytes are empty datagrams. */
+static __always_inline struct mote_traffic net_moved(s64 sent, s64 received)
+{
+	return (struct mote_traffic){
+		.sent = sent > 0 ? sent : 0,
+		.received = received > 0 ? received : 0,
+		.sent_calls = sent >= 0,
+		.received_calls = received >= 0,
+	};
+}
+
 static __always_inline void net_add(struct mote_traffic *to, const struct mote_traffic *moved)
 {
 	if (moved->sent_calls) {
@@ -123,9 +189,10 @@ static __always_inline void net_add_check(u32 tgid, enum mote_protocol protocol,
 		return;
 	/* an add of what the compiler knows to be 0 becomes an atomic OR, which 5.10 has not got */
 	if (moved->sent)
-		__sync_fetch_and_add(&ctl->check_sent[protocol], moved->sent);
+		__sync_fetch_and_add(&ctl->check_sent[compat_bounded(protocol, 1)], moved->sent);
 	if (moved->received)
-		__sync_fetch_and_add(&ctl->check_received[protocol], moved->received);
+		__sync_fetch_and_add(&ctl->check_received[compat_bounded(protocol, 1)],
+				     moved->received);
 }
 
 struct net_flow_fill {
@@ -142,24 +209,34 @@ static __always_inline void net_flow_fill(void *slot, void *arg)
 	f->protocol = fill->protocol;
 }
 
+NET_FUNCTION int net_get_flow(u64 key, u64 task, u32 protocol)
+{
+	struct net_caller caller = { (void *)task, MOTE_FLOW_TGID(key) };
+	struct net_flow_fill fill = { &caller, protocol };
+	struct mote_slot_cpu *cpu = net_cpu();
+	u32 slot = 0;
+
+	return cpu && slots_get(FLOWS, cpu, key, &slot, net_flow_fill, &fill) ? (int)slot : -1;
+}
+
 /* `s` NULL: the socket has no slot. */
 static __always_inline void net_count(struct mote_slot_cpu *cpu, struct mote_socket *s, u32 slot,
 				      enum mote_protocol protocol, const struct net_caller *caller,
 				      const struct mote_traffic *moved)
 {
 	u64 socket = s ? MOTE_SOCKET_ID(slot, s->slot.gen) : MOTE_NO_SOCKET(protocol);
-	struct net_flow_fill fill = { caller, protocol };
-	struct mote_flow *f;
-	u32 flow = 0;
+	u64 key = MOTE_FLOW_KEY(socket, caller->tgid);
+	int claimed = net_get_flow(key, (u64)caller->task, protocol);
+	u32 flow = claimed;
+	struct mote_flow *f = claimed < 0 ? NULL : bpf_map_lookup_elem(&net_flows, &flow);
 
-	f = slots_get(FLOWS, cpu, MOTE_FLOW_KEY(socket, caller->tgid), &flow, net_flow_fill, &fill);
 	if (f) {
 		net_add(&f->traffic, moved);
 		slots_mark(FLOWS, flow);
 		if (s)
 			s->flow = SLOT_PLACE(flow, f->slot.gen);
 	} else {
-		net_add(&cpu->other[protocol], moved);
+		net_add(&cpu->other[compat_bounded(protocol, 1)], moved);
 	}
 	net_add_check(caller->tgid, protocol, moved);
 }
@@ -184,25 +261,30 @@ static __always_inline bool net_count_again(struct mote_socket *s, u32 slot,
 	return true;
 }
 
-static __always_inline void net_load_addresses(struct mote_socket *s, const struct sock *sk)
+static __always_inline void net_load_ends(struct mote_ends *ends, const struct sock *sk)
 {
 	u16 family = BPF_CORE_READ(sk, __sk_common.skc_family);
 	u32 local, remote;
 
-	s->family = family;
-	s->local_port = BPF_CORE_READ(sk, __sk_common.skc_num);
-	s->remote_port = __builtin_bswap16(BPF_CORE_READ(sk, __sk_common.skc_dport));
+	ends->family = family;
+	ends->local_port = BPF_CORE_READ(sk, __sk_common.skc_num);
+	ends->remote_port = __builtin_bswap16(BPF_CORE_READ(sk, __sk_common.skc_dport));
 	if (family == AF_INET6 && bpf_core_field_exists(sk->__sk_common.skc_v6_daddr)) {
-		bpf_core_read(s->local, sizeof(s->local), &sk->__sk_common.skc_v6_rcv_saddr);
-		bpf_core_read(s->remote, sizeof(s->remote), &sk->__sk_common.skc_v6_daddr);
+		bpf_core_read(ends->local, sizeof(ends->local), &sk->__sk_common.skc_v6_rcv_saddr);
+		bpf_core_read(ends->remote, sizeof(ends->remote), &sk->__sk_common.skc_v6_daddr);
 		return;
 	}
 	local = BPF_CORE_READ(sk, __sk_common.skc_rcv_saddr);
 	remote = BPF_CORE_READ(sk, __sk_common.skc_daddr);
-	__builtin_memset(s->local, 0, sizeof(s->local));
-	__builtin_memset(s->remote, 0, sizeof(s->remote));
-	__builtin_memcpy(s->local, &local, sizeof(local));
-	__builtin_memcpy(s->remote, &remote, sizeof(remote));
+	__builtin_memset(ends->local, 0, sizeof(ends->local));
+	__builtin_memset(ends->remote, 0, sizeof(ends->remote));
+	__builtin_memcpy(ends->local, &local, sizeof(local));
+	__builtin_memcpy(ends->remote, &remote, sizeof(remote));
+}
+
+static __always_inline void net_load_addresses(struct mote_socket *s, const struct sock *sk)
+{
+	net_load_ends(&s->ends, sk);
 }
 
 /* The inode that /proc/PID/fd shows; 0: it has none, as before accept(). */
@@ -296,25 +378,119 @@ static __always_inline void net_socket_fill(void *slot, void *arg)
 		net_own(s, sk, fill->owner);
 }
 
-/*
- * Claims a slot for a socket that has none; NULL: there is no room. `set`: net_socket_fill(), or
- * what calls it and takes `fill` as the first member of something larger.
- */
-static __always_inline struct mote_socket *net_open(struct mote_slot_cpu *cpu,
-						    struct net_socket_fill *fill,
-						    void (*set)(void *slot, void *fill), u32 *slot)
-{
-	struct mote_socket *s = slots_get(SOCKETS, cpu, (u64)fill->sk, slot, set, fill);
-	struct mote_net_ctl *ctl;
+#define NET_AGAIN (-2)
 
-	if (s) {
-		slots_mark(SOCKETS, *slot);
-		return s;
-	}
-	ctl = net_control();
+/* All tries to open a socket: net_open() is one. */
+#define NET_TRIES(one)                                                           \
+	({                                                                       \
+		int claimed_ = NET_AGAIN;                                        \
+                                                                                 \
+		for (int i_ = 0; i_ < SLOT_TRIES && claimed_ == NET_AGAIN; i_++) \
+			claimed_ = (one);                                        \
+		claimed_ == NET_AGAIN ? net_give_up() : claimed_;                \
+	})
+
+static __always_inline int net_no_room(void)
+{
+	struct mote_net_ctl *ctl = net_control();
+
 	if (ctl)
 		ctl->turned_away = 1;
-	return NULL;
+	return -1;
+}
+
+static __always_inline int net_give_up(void)
+{
+	struct mote_slot_cpu *cpu = net_cpu();
+
+	if (cpu)
+		__sync_fetch_and_add(&cpu->refused[MOTE_SLOTS_SOCKETS], 1);
+	return net_no_room();
+}
+
+/*
+ * Claims a slot for a socket that has none; -1: there is no room; NET_AGAIN. `set`:
+ * net_socket_fill(), or what calls it and takes `fill` as the first member of something larger.
+ */
+static __always_inline int net_open(struct mote_slot_cpu *cpu, struct net_socket_fill *fill,
+				    void (*set)(void *slot, void *fill))
+{
+	u32 slot = 0;
+	bool again;
+
+	if (slots_try(SOCKETS, cpu, (u64)fill->sk, &slot, set, fill, &again)) {
+		slots_mark(SOCKETS, slot);
+		return slot;
+	}
+	return again ? NET_AGAIN : net_no_room();
+}
+
+/* Records of sockets. They leave half of the buffer to those of processes. */
+static __always_inline bool net_has_room(void)
+{
+	return bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) <
+	       bpf_ringbuf_query(&events, BPF_RB_RING_SIZE) / 2;
+}
+
+static __always_inline void net_event_owner(struct mote_event_socket *e,
+					    const struct mote_socket *s, u32 slot)
+{
+	e->event.pid = s->tgid;
+	e->event.start = s->start;
+	e->event.uid = s->uid;
+	e->socket = MOTE_SOCKET_ID(slot, s->slot.gen);
+	e->ends = s->ends;
+}
+
+static __always_inline void net_event_unknown(struct mote_event_socket *e, const struct sock *sk)
+{
+	e->event.pid = 0;
+	e->event.start = 0;
+	e->event.uid = BPF_CORE_READ(sk, sk_uid.val);
+	e->socket = 0;
+	net_load_ends(&e->ends, sk);
+	e->ends.protocol = MOTE_TCP;
+}
+
+static __always_inline void net_event_fill(struct mote_event_socket *e, const struct sock *sk,
+					   u32 slot)
+{
+	const struct mote_socket *s = bpf_map_lookup_elem(&net_sockets, &slot);
+	u16 port;
+
+	e->event.ppid = 0;
+	e->event.time = bpf_ktime_get_ns();
+	__builtin_memset(e->event.comm, 0, sizeof(e->event.comm));
+	if (s)
+		net_event_owner(e, s, slot);
+	else
+		net_event_unknown(e, sk);
+	if (e->ends.protocol != MOTE_TCP)
+		return;
+	/* connect() has chosen it since the slot was claimed, and skc_num is 0 by the end */
+	port = __builtin_bswap16(BPF_CORE_READ((const struct inet_sock *)sk, inet_sport));
+	if (port)
+		e->ends.local_port = port;
+}
+
+/* `slot` -1: TCP without one; `address` 0: its memory may be another's by now. */
+NET_FUNCTION int net_tell(u64 address, u32 slot, u32 kind, u32 state)
+{
+	struct mote_net_ctl *ctl = net_control();
+	struct mote_event_socket *e;
+
+	if (!net_events || !ctl || !*(volatile u32 *)&ctl->events)
+		return 0;
+	e = net_has_room() ? bpf_ringbuf_reserve(&events, sizeof(*e), 0) : NULL;
+	if (!e) {
+		__sync_fetch_and_add(&ctl->events_dropped, 1);
+		return 0;
+	}
+	e->event.kind = kind;
+	net_event_fill(e, (const void *)address, slot);
+	e->ends.state = state;
+	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+	return 0;
 }
 
 /*
@@ -326,6 +502,8 @@ static __always_inline void net_close(struct mote_socket *s, u32 slot)
 	slots_remove(SOCKETS, s->slot.key, slot);
 	s->closed = bpf_ktime_get_ns();
 	slots_mark(SOCKETS, slot);
+	if (s->protocol == MOTE_UDP)
+		net_tell(0, slot, MOTE_EVENT_CLOSED, s->state);
 }
 
 /*
@@ -351,6 +529,26 @@ static __always_inline void net_want_owner(struct mote_socket *s, u32 slot, cons
 		return;
 	net_own(s, sk, caller);
 	slots_mark(SOCKETS, slot);
+}
+
+/*
+ * The long way, of a caller that moved bytes over this socket for the first time, or after another
+ * one, or never yet had it: `slot` -1 if the socket has none, both NOT_THIS_WAY if it moved none.
+ */
+NET_FUNCTION int net_count_new(u64 address, u32 slot, u32 protocol, s64 sent, s64 received)
+{
+	struct mote_traffic moved = net_moved(sent, received);
+	struct mote_slot_cpu *cpu = net_cpu();
+	struct net_caller caller;
+	struct mote_socket *s;
+
+	s = slot == (u32)-1 ? NULL : bpf_map_lookup_elem(&net_sockets, &slot);
+	net_caller(&caller);
+	if (s)
+		net_want_owner(s, slot, (const void *)address, &caller);
+	if (cpu && (moved.sent_calls || moved.received_calls))
+		net_count(cpu, s, slot, protocol, &caller, &moved);
+	return 0;
 }
 
 #endif

@@ -52,41 +52,63 @@ static __always_inline bool tcp_numbers(struct tcp_numbers *n, const struct sock
 	return sent && received;
 }
 
-static __always_inline bool tcp_sent_fin(u8 state)
+/*
+ * 1 if a number is 0, else 0, without a branch: with each the ways double that the verifier
+ * follows. The compiler must not see what it is, or makes a branch of it.
+ */
+static __always_inline u32 tcp_is_zero(u64 n)
 {
-	return state == TCP_FIN_WAIT1 || state == TCP_FIN_WAIT2 || state == TCP_LAST_ACK ||
-	       state == TCP_CLOSING || state == TCP_TIME_WAIT;
+	n |= -n;
+	asm volatile("" : "+r"(n));
+	n >>= 63;
+	asm volatile("" : "+r"(n));
+	return n ^ 1;
+}
+
+#define TCP_SENT_FIN                                                                          \
+	(1u << TCP_FIN_WAIT1 | 1u << TCP_FIN_WAIT2 | 1u << TCP_LAST_ACK | 1u << TCP_CLOSING | \
+	 1u << TCP_TIME_WAIT)
+
+static __always_inline u32 tcp_sent_fin(u32 state)
+{
+	return TCP_SENT_FIN >> (state & 31) & 1;
 }
 
 /*
  * Whether a socket that was not seen to connect did: the sequence numbers that it used, less bytes
  * (bytes_sent has them without SYN and FIN, and those sent again twice) and FIN, are its SYN.
  */
-static __always_inline bool tcp_connected(const struct sock *sk, const struct tcp_numbers *n,
-					  u8 state)
+static __always_inline u32 tcp_connected(const struct sock *sk, const struct tcp_numbers *n,
+					 u32 state)
 {
 	const struct tcp_sock *tp = (const void *)sk;
 	u64 used = n->acked + (BPF_CORE_READ(tp, snd_nxt) - n->una);
 	u64 bytes = BPF_CORE_READ(tp, bytes_sent) - BPF_CORE_READ(tp, bytes_retrans);
 
-	return used - bytes - tcp_sent_fin(state) == 1;
+	return tcp_is_zero(used - bytes - tcp_sent_fin(state) - 1);
+}
+
+static __always_inline u32 tcp_flag(u32 flags, u32 flag)
+{
+	return tcp_is_zero(flags & flag) ^ 1;
 }
 
 static __always_inline s64 tcp_accepted(const struct tcp_numbers *n, u32 flags)
 {
-	return n->acked + (u32)(n->write - n->una) - !!(flags & MOTE_SOCKET_ACTIVE) -
-	       !!(flags & MOTE_SOCKET_FIN_SENT);
+	return n->acked + (u32)(n->write - n->una) - tcp_flag(flags, MOTE_SOCKET_ACTIVE) -
+	       tcp_flag(flags, MOTE_SOCKET_FIN_SENT);
 }
 
 static __always_inline s64 tcp_taken(const struct tcp_numbers *n, u32 flags)
 {
-	return n->received - (u32)(n->nxt - n->copied) - !!(flags & MOTE_SOCKET_FIN_TAKEN);
+	return n->received - (u32)(n->nxt - n->copied) - tcp_flag(flags, MOTE_SOCKET_FIN_TAKEN);
 }
 
 /* copied_seq has passed the peer's FIN: rcv_nxt is behind it, and nothing can follow. */
-static __always_inline bool tcp_took_fin(const struct sock *sk, const struct tcp_numbers *n)
+static __always_inline u32 tcp_took_fin(const struct sock *sk, const struct tcp_numbers *n)
 {
-	return n->copied == n->nxt && BPF_CORE_READ(sk, __sk_common.skc_flags) & SOCK_DONE;
+	return tcp_is_zero(n->copied - n->nxt) &
+	       tcp_flag(BPF_CORE_READ(sk, __sk_common.skc_flags), SOCK_DONE);
 }
 
 /*
@@ -107,7 +129,7 @@ static __always_inline bool tcp_set_accepted(struct mote_socket *s, const struct
 static __always_inline bool tcp_set_taken(struct mote_socket *s, const struct sock *sk,
 					  const struct tcp_numbers *n)
 {
-	s64 taken = tcp_taken(n, tcp_took_fin(sk, n) ? MOTE_SOCKET_FIN_TAKEN : 0);
+	s64 taken = tcp_taken(n, tcp_took_fin(sk, n) * MOTE_SOCKET_FIN_TAKEN);
 
 	if (taken <= (s64)s->taken || s->flags & MOTE_SOCKET_SYN)
 		return false;
@@ -176,23 +198,26 @@ static __always_inline void tcp_base(struct mote_socket *s, const struct tcp_num
 /* Nobody knows whose these bytes were. */
 static __always_inline void tcp_add_other(struct mote_slot_cpu *cpu, s64 sent, s64 received)
 {
-	struct mote_traffic moved = {
-		.sent = sent > 0 ? sent : 0,
-		.received = received > 0 ? received : 0,
-		.sent_calls = sent > 0,
-		.received_calls = received > 0,
-	};
+	struct mote_traffic moved =
+		net_moved(sent > 0 ? sent : NOT_THIS_WAY, received > 0 ? received : NOT_THIS_WAY);
 
 	net_add(&cpu->other[MOTE_TCP], &moved);
+}
+
+/* What can be seen of a socket's past. */
+static __always_inline u32 tcp_seen_flags(const struct sock *sk, const struct tcp_numbers *n,
+					  u32 state)
+{
+	return tcp_connected(sk, n, state) * MOTE_SOCKET_ACTIVE |
+	       tcp_sent_fin(state) * MOTE_SOCKET_FIN_SENT |
+	       tcp_took_fin(sk, n) * MOTE_SOCKET_FIN_TAKEN;
 }
 
 /* What a socket without a slot has moved: when it gets one late, or at its end. */
 static __always_inline void tcp_add_unseen(struct mote_slot_cpu *cpu, const struct sock *sk,
 					   const struct tcp_numbers *n, u8 state)
 {
-	u32 flags = (tcp_connected(sk, n, state) ? MOTE_SOCKET_ACTIVE : 0) |
-		    (tcp_sent_fin(state) ? MOTE_SOCKET_FIN_SENT : 0) |
-		    (tcp_took_fin(sk, n) ? MOTE_SOCKET_FIN_TAKEN : 0);
+	u32 flags = tcp_seen_flags(sk, n, state);
 
 	tcp_add_other(cpu, tcp_accepted(n, flags), tcp_taken(n, flags));
 }
@@ -213,13 +238,7 @@ static __always_inline u32 tcp_late_flags(const struct sock *sk, const struct tc
 		flags |= MOTE_SOCKET_NEW;
 	if (state == TCP_SYN_SENT)
 		return flags | MOTE_SOCKET_SYN | MOTE_SOCKET_ACTIVE;
-	if (tcp_connected(sk, n, state))
-		flags |= MOTE_SOCKET_ACTIVE;
-	if (tcp_took_fin(sk, n))
-		flags |= MOTE_SOCKET_FIN_TAKEN;
-	if (tcp_sent_fin(state))
-		flags |= MOTE_SOCKET_FIN_SENT;
-	return flags;
+	return flags | tcp_seen_flags(sk, n, state);
 }
 
 /* Before the slot is in the index: the iterator of 5.10 has not got the lock. */
@@ -238,45 +257,34 @@ static __always_inline void tcp_late_fill(void *slot, void *arg)
 	s->taken_base = s->taken;
 }
 
-/*
- * Its slot's number; -1: it gets none. One that is about to go must not get one: nothing would tell
- * of its end. A function of its own, so that the verifier looks at it once and not in each of the
- * states of who calls it; on 5.10 such a function takes numbers only.
- */
-__attribute__((noinline)) int tcp_claim_late(u64 address, u32 state)
+/* One that is about to go must not get a slot: nothing would tell of its end. */
+NET_FUNCTION int tcp_try_late(u64 address, u32 state)
 {
 	const struct sock *sk = (const void *)address;
 	struct tcp_late late = { .socket = { .sk = sk, .protocol = MOTE_TCP } };
-	u32 number = bpf_get_smp_processor_id(), slot = 0;
-	struct mote_slot_cpu *cpu = bpf_map_lookup_elem(&net_cpus, &number);
-	struct mote_socket *s;
+	struct mote_slot_cpu *cpu = net_cpu();
+	int slot;
 
 	if (!cpu || state == TCP_CLOSE || BPF_CORE_READ(sk, __sk_common.skc_flags) & SOCK_DEAD)
 		return -1;
 	if (state == TCP_LISTEN) {
 		late.socket.flags = net_missed(sk);
-		s = net_open(cpu, &late.socket, net_socket_fill, &slot);
-		return s ? (int)slot : -1;
+		return net_open(cpu, &late.socket, net_socket_fill);
 	}
 	if (!tcp_numbers(&late.n, sk))
 		return -1;
 	late.socket.flags = tcp_late_flags(sk, &late.n, state);
-	s = net_open(cpu, &late.socket, tcp_late_fill, &slot);
-	if (s && late.socket.flags & MOTE_SOCKET_LATE && !net_tcp_by_tp)
+	slot = net_open(cpu, &late.socket, tcp_late_fill);
+	if (slot >= 0 && late.socket.flags & MOTE_SOCKET_LATE && !net_tcp_by_tp)
 		tcp_add_unseen(cpu, sk, &late.n, state);
-	return s ? (int)slot : -1;
+	return slot;
 }
 
 static __always_inline struct mote_socket *tcp_open_late(const struct sock *sk, u8 state, u32 *slot)
 {
-	u64 address = 0;
-	int claimed;
+	u64 address = net_address(sk);
 
-	/* the number of what the verifier may know as a pointer */
-	bpf_probe_read_kernel(&address, sizeof(address), &sk);
-	claimed = tcp_claim_late(address, state);
-	*slot = claimed;
-	return claimed < 0 ? NULL : bpf_map_lookup_elem(&net_sockets, slot);
+	return net_socket_at(NET_TRIES(tcp_try_late(address, state)), slot);
 }
 
 /* What a sequence number moved; backwards it goes where it was set anew. */
@@ -358,13 +366,12 @@ static __always_inline bool tcp_is_over(const struct sock *sk, u8 state)
 	       BPF_CORE_READ(sk, __sk_common.skc_flags) & SOCK_DEAD;
 }
 
-static __always_inline void tcp_released_slot(struct mote_slot_cpu *cpu, struct mote_socket *s,
-					      u32 slot, const struct sock *sk, u8 state)
+static __always_inline void tcp_released_slot(struct mote_socket *s, u32 slot,
+					      const struct sock *sk, u8 state)
 {
 	const struct tcp_sock *tp = (const void *)sk;
 	u32 write = BPF_CORE_READ(tp, write_seq), copied = BPF_CORE_READ(tp, copied_seq);
 	struct mote_traffic moved = {};
-	struct net_caller caller;
 	bool any;
 
 	if (state != TCP_ESTABLISHED || s->flags & (MOTE_SOCKET_NEW | MOTE_SOCKET_SYN))
@@ -372,24 +379,27 @@ static __always_inline void tcp_released_slot(struct mote_slot_cpu *cpu, struct 
 	any = tcp_take_moved(s, write, copied, &moved);
 	if (s->tgid && (!any || net_count_again(s, slot, MOTE_TCP, &moved)))
 		return;
-	net_caller(&caller);
-	net_want_owner(s, slot, sk, &caller);
-	if (any)
-		net_count(cpu, s, slot, MOTE_TCP, &caller, &moved);
+	net_count_new(net_address(sk), slot, MOTE_TCP, moved.sent ?: NOT_THIS_WAY,
+		      moved.received ?: NOT_THIS_WAY);
 }
 
 /*
  * The lock is about to be given back, of a socket of any kind: what is known is TCP's and wanted,
- * and the rest is looked at only if it is not.
+ * and the rest is looked at only if it is not. Where no hook tells of UDP's ends, a slot outlives
+ * its socket, whose memory may be TCP's by now.
  */
 static __always_inline void tcp_released(struct mote_slot_cpu *cpu, const struct sock *sk)
 {
 	u32 slot = 0;
-	struct mote_socket *s = slots_find(SOCKETS, cpu, (u64)sk, &slot);
+	struct mote_socket *s = net_find(cpu, sk, &slot);
 	u8 state;
 
-	if (s ? s->protocol != MOTE_TCP : !net_wants(sk, IPPROTO_TCP))
+	if ((!s || s->protocol != MOTE_TCP) && !net_wants(sk, IPPROTO_TCP))
 		return;
+	if (s && s->protocol != MOTE_TCP) {
+		net_close(s, slot);
+		s = NULL;
+	}
 	state = BPF_CORE_READ(sk, __sk_common.skc_state);
 	if (state == TCP_LISTEN)
 		return;
@@ -397,7 +407,7 @@ static __always_inline void tcp_released(struct mote_slot_cpu *cpu, const struct
 		s = tcp_open_late(sk, state, &slot);
 	if (!s)
 		return;
-	tcp_released_slot(cpu, s, slot, sk, state);
+	tcp_released_slot(s, slot, sk, state);
 	if (!net_by_state && s->state != state) {
 		s->state = state;
 		slots_mark(SOCKETS, slot);
@@ -408,14 +418,11 @@ static __always_inline void tcp_released(struct mote_slot_cpu *cpu, const struct
 	}
 }
 
-/*
- * Where no hook tells of UDP's ends, a slot outlives its socket, whose memory may be TCP's by now.
- * For a TCP socket only.
- */
+/* As there, for a TCP socket only. */
 static __always_inline struct mote_socket *tcp_find(struct mote_slot_cpu *cpu,
 						    const struct sock *sk, u32 *slot)
 {
-	struct mote_socket *s = slots_find(SOCKETS, cpu, (u64)sk, slot);
+	struct mote_socket *s = net_find(cpu, sk, slot);
 
 	if (!s || s->protocol == MOTE_TCP)
 		return s;
@@ -423,11 +430,11 @@ static __always_inline struct mote_socket *tcp_find(struct mote_slot_cpu *cpu,
 	return NULL;
 }
 
-/* A call has returned, and nobody holds the lock: `moved` is what it said. */
-static __always_inline void tcp_returned(struct mote_slot_cpu *cpu, const struct sock *sk,
-					 const struct mote_traffic *moved)
+/* A call has returned, and nobody holds the lock: what it said. */
+static __always_inline void tcp_returned(struct mote_slot_cpu *cpu, const struct sock *sk, s64 sent,
+					 s64 received)
 {
-	struct net_caller caller;
+	struct mote_traffic moved = net_moved(sent, received);
 	u32 slot = 0;
 	struct mote_socket *s = tcp_find(cpu, sk, &slot);
 
@@ -435,14 +442,11 @@ static __always_inline void tcp_returned(struct mote_slot_cpu *cpu, const struct
 		return;
 	if (!s)
 		s = tcp_open_late(sk, BPF_CORE_READ(sk, __sk_common.skc_state), &slot);
-	if (s && tcp_truth_of(s, sk, moved))
+	if (s && tcp_truth_of(s, sk, &moved))
 		slots_mark(SOCKETS, slot);
-	if (s && s->tgid && net_count_again(s, slot, MOTE_TCP, moved))
+	if (s && s->tgid && net_count_again(s, slot, MOTE_TCP, &moved))
 		return;
-	net_caller(&caller);
-	if (s)
-		net_want_owner(s, slot, sk, &caller);
-	net_count(cpu, s, slot, MOTE_TCP, &caller, moved);
+	net_count_new(net_address(sk), slot, MOTE_TCP, sent, received);
 }
 
 /*
@@ -464,10 +468,10 @@ static __always_inline void tcp_ended_unseen(struct mote_slot_cpu *cpu, const st
 }
 
 /* SYN_RECV is left out: the child of a listening socket has no address yet. */
-static __always_inline struct mote_socket *
-tcp_opened(struct mote_slot_cpu *cpu, const struct sock *sk, int oldstate, int newstate, u32 *slot)
+NET_FUNCTION int tcp_try(u64 address, u32 oldstate, u32 newstate)
 {
-	struct net_socket_fill fill = { .sk = sk, .protocol = MOTE_TCP };
+	struct net_socket_fill fill = { .sk = (const void *)address, .protocol = MOTE_TCP };
+	struct mote_slot_cpu *cpu = net_cpu();
 	struct net_caller caller;
 
 	if (newstate != TCP_LISTEN)
@@ -481,7 +485,15 @@ tcp_opened(struct mote_slot_cpu *cpu, const struct sock *sk, int oldstate, int n
 		net_caller(&caller);
 		fill.owner = &caller;
 	}
-	return net_open(cpu, &fill, net_socket_fill, slot);
+	return cpu ? net_open(cpu, &fill, net_socket_fill) : -1;
+}
+
+static __always_inline struct mote_socket *tcp_open(const struct sock *sk, int oldstate,
+						    int newstate, u32 *slot)
+{
+	u64 address = net_address(sk);
+
+	return net_socket_at(NET_TRIES(tcp_try(address, oldstate, newstate)), slot);
 }
 
 /* The peer's first sequence number is known now. */
@@ -495,28 +507,10 @@ static __always_inline void tcp_connects(struct mote_socket *s, const struct soc
 	s->copied_seq = BPF_CORE_READ(tp, copied_seq);
 }
 
-/* In the lock, before sk_state is set. */
-static __always_inline void tcp_state(struct mote_slot_cpu *cpu, const struct sock *sk,
-				      int oldstate, int newstate)
+/* Of a socket that has a slot. */
+static __always_inline void tcp_change(struct mote_socket *s, u32 slot, const struct sock *sk,
+				       int oldstate, int newstate)
 {
-	u32 slot = 0;
-	struct mote_socket *s = tcp_find(cpu, sk, &slot);
-
-	if (s && newstate == TCP_SYN_SENT) {
-		/* connects again: another connection, another slot */
-		net_close(s, slot);
-		s = NULL;
-	}
-	if (!s && !net_wants(sk, IPPROTO_TCP))
-		return;
-	if (!s &&
-	    (newstate == TCP_SYN_SENT || newstate == TCP_ESTABLISHED || newstate == TCP_LISTEN))
-		s = tcp_opened(cpu, sk, oldstate, newstate, &slot);
-	if (!s) {
-		if (newstate == TCP_CLOSE)
-			tcp_ended_unseen(cpu, sk, oldstate);
-		return;
-	}
 	if (oldstate != TCP_SYN_SENT && oldstate != TCP_LISTEN && oldstate != TCP_CLOSE)
 		tcp_refresh(s, sk);
 	if (newstate == TCP_ESTABLISHED) {
@@ -536,6 +530,69 @@ static __always_inline void tcp_state(struct mote_slot_cpu *cpu, const struct so
 		slots_mark(SOCKETS, slot);
 }
 
+/*
+ * What a change of state is to who counts connections, slots or not; 0: nothing. Of one that was
+ * never established nothing but a failed connect() is told.
+ */
+static __always_inline u32 tcp_event(int oldstate, int newstate)
+{
+	if (newstate == TCP_ESTABLISHED || newstate == TCP_LISTEN)
+		return MOTE_EVENT_OPENED;
+	if (newstate != TCP_CLOSE || oldstate == TCP_CLOSE || oldstate == TCP_SYN_RECV)
+		return 0;
+	return oldstate == TCP_SYN_SENT ? MOTE_EVENT_FAILED : MOTE_EVENT_CLOSED;
+}
+
+/* In the lock, before sk_state is set. */
+static __always_inline void tcp_state(struct mote_slot_cpu *cpu, const struct sock *sk,
+				      int oldstate, int newstate)
+{
+	u32 slot = 0, event = tcp_event(oldstate, newstate);
+	struct mote_socket *s = tcp_find(cpu, sk, &slot);
+
+	if (s && newstate == TCP_SYN_SENT) {
+		/* connects again: another connection, another slot */
+		net_close(s, slot);
+		s = NULL;
+	}
+	if (!s && !net_wants(sk, IPPROTO_TCP))
+		return;
+	if (!s &&
+	    (newstate == TCP_SYN_SENT || newstate == TCP_ESTABLISHED || newstate == TCP_LISTEN))
+		s = tcp_open(sk, oldstate, newstate, &slot);
+	if (s)
+		tcp_change(s, slot, sk, oldstate, newstate);
+	else if (newstate == TCP_CLOSE)
+		tcp_ended_unseen(cpu, sk, oldstate);
+	if (event)
+		net_tell(net_address(sk), s ? slot : (u32)-1, event,
+			 newstate == TCP_CLOSE ? oldstate : newstate);
+}
+
+/*
+ * Whether all that could tell of a socket's end was left out. No descriptor is left and its state
+ * is CLOSE: nothing comes after that. TCP's memory stays TCP's while anybody may look at it, and
+ * has this until the next socket gets it; or the memory is no TCP socket's any more. What is not
+ * there reads as 0.
+ */
+static __always_inline bool tcp_is_gone(const struct mote_socket *s)
+{
+	const struct sock *sk = (const void *)s->slot.key;
+
+	if (BPF_CORE_READ(sk, sk_protocol) != IPPROTO_TCP)
+		return true;
+	return BPF_CORE_READ(sk, __sk_common.skc_state) == TCP_CLOSE &&
+	       BPF_CORE_READ(sk, __sk_common.skc_flags) & SOCK_DEAD;
+}
+
+/* The same of one whose memory is another's by now: an inode stays the same as long as it is. */
+static __always_inline bool tcp_is_other(const struct mote_socket *s, const struct sock *sk)
+{
+	u64 inode = net_inode(sk);
+
+	return s->inode && inode && s->inode != inode;
+}
+
 /* From the iterator: with the lock from 5.15 on, before that while it is in its hash table. */
 static __always_inline void tcp_walked(struct mote_slot_cpu *cpu, const struct sock *sk, u8 state)
 {
@@ -543,6 +600,11 @@ static __always_inline void tcp_walked(struct mote_slot_cpu *cpu, const struct s
 	u32 slot = 0;
 	struct mote_socket *s = tcp_find(cpu, sk, &slot);
 
+	if (s && tcp_is_other(s, sk)) {
+		net_tell(0, slot, MOTE_EVENT_CLOSED, s->state);
+		net_close(s, slot);
+		return;
+	}
 	if (s) {
 		if (tcp_refresh(s, sk))
 			slots_mark(SOCKETS, slot);

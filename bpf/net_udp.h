@@ -34,7 +34,7 @@ static __always_inline void udp_refresh(struct mote_socket *s, u32 slot, const s
 static __always_inline struct mote_socket *udp_find(struct mote_slot_cpu *cpu,
 						    const struct sock *sk, u32 *slot)
 {
-	struct mote_socket *s = slots_find(SOCKETS, cpu, (u64)sk, slot);
+	struct mote_socket *s = net_find(cpu, sk, slot);
 
 	if (!s || !udp_is_other(s, sk))
 		return s;
@@ -42,44 +42,54 @@ static __always_inline struct mote_socket *udp_find(struct mote_slot_cpu *cpu,
 	return NULL;
 }
 
-/* `owner` NULL: not known. */
-static __always_inline struct mote_socket *udp_open(struct mote_slot_cpu *cpu,
-						    const struct sock *sk,
-						    const struct net_caller *owner, u32 flags,
-						    u32 *slot)
+/* Seeded in a walk, a socket is not the caller's, and not new. */
+NET_FUNCTION int udp_try(u64 address, u32 flags)
 {
-	struct net_socket_fill fill = {
-		.sk = sk, .owner = owner, .protocol = MOTE_UDP, .flags = flags
-	};
+	struct net_socket_fill fill = { .sk = (const void *)address,
+					.protocol = MOTE_UDP,
+					.flags = flags };
+	struct mote_slot_cpu *cpu = net_cpu();
+	struct net_caller caller;
 
-	return net_open(cpu, &fill, net_socket_fill, slot);
+	if (!(flags & MOTE_SOCKET_SEEDED)) {
+		net_caller(&caller);
+		fill.owner = &caller;
+	}
+	return cpu ? net_open(cpu, &fill, net_socket_fill) : -1;
 }
 
-static __always_inline void udp_moved(struct mote_slot_cpu *cpu, const struct sock *sk,
-				      const struct mote_traffic *moved)
+static __always_inline struct mote_socket *udp_open(u64 address, u32 flags, u32 *slot)
 {
-	struct net_caller caller;
+	struct mote_socket *s = net_socket_at(NET_TRIES(udp_try(address, flags)), slot);
+
+	if (s && !(flags & MOTE_SOCKET_SEEDED))
+		net_tell(address, *slot, MOTE_EVENT_OPENED, s->state);
+	return s;
+}
+
+static __always_inline void udp_moved(struct mote_slot_cpu *cpu, const struct sock *sk, s64 sent,
+				      s64 received)
+{
+	struct mote_traffic moved = net_moved(sent, received);
 	u32 slot = 0;
 	struct mote_socket *s = udp_find(cpu, sk, &slot);
+	u64 address;
 
 	if (!s && !net_wants(sk, IPPROTO_UDP))
 		return;
 	if (s)
 		udp_refresh(s, slot, sk);
-	if (s && s->tgid && net_count_again(s, slot, MOTE_UDP, moved))
+	if (s && s->tgid && net_count_again(s, slot, MOTE_UDP, &moved))
 		return;
-	net_caller(&caller);
-	if (s)
-		net_want_owner(s, slot, sk, &caller);
-	else
-		s = udp_open(cpu, sk, &caller, 0, &slot);
-	net_count(cpu, s, slot, MOTE_UDP, &caller, moved);
+	address = net_address(sk);
+	if (!s)
+		udp_open(address, 0, &slot);
+	net_count_new(address, slot, MOTE_UDP, sent, received);
 }
 
 /* The walks of net_udp. */
 static u32 udp_walk;       /* number of the one that runs, or ran last; never 0 */
 static u64 udp_walk_began; /* ns */
-static u32 udp_swept;      /* the slot where the next sweep begins */
 
 static __always_inline void udp_walk_begin(void)
 {
@@ -96,7 +106,7 @@ static __always_inline void udp_walked(struct mote_slot_cpu *cpu, const struct s
 	struct mote_socket *s = udp_find(cpu, sk, &slot);
 
 	if (!s && ctl && !ctl->live && net_wants(sk, IPPROTO_UDP)) {
-		s = udp_open(cpu, sk, NULL, MOTE_SOCKET_SEEDED, &slot);
+		s = udp_open(net_address(sk), MOTE_SOCKET_SEEDED, &slot);
 		if (s)
 			ctl->seeded++;
 		else
@@ -117,36 +127,10 @@ static __always_inline bool udp_is_there(const struct mote_socket *s)
 	return s->inode && net_inode((const struct sock *)s->slot.key) == s->inode;
 }
 
-/*
- * A function of its own: the verifier looks at it once, and not in each turn of the loop. Not to be
- * met in the walk is not enough: it is over the sockets of one network namespace.
- */
-__attribute__((noinline)) int udp_sweep_slot(u32 slot)
+/* Not to be met in the walk is not enough: it is over the sockets of one network namespace. */
+static __always_inline bool udp_is_gone(const struct mote_socket *s)
 {
-	struct mote_socket *s = bpf_map_lookup_elem(&net_sockets, &slot);
-
-	if (!s || !s->slot.key || s->closed || s->protocol != MOTE_UDP)
-		return 0;
-	if (s->write_seq == udp_walk || s->opened >= udp_walk_began || udp_is_there(s))
-		return 0;
-	if (!slots_remove(SOCKETS, s->slot.key, slot))
-		return 0;
-	s->closed = bpf_ktime_get_ns();
-	slots_mark(SOCKETS, slot);
-	return 1;
-}
-
-#define UDP_SWEEP 8192 /* slots a walk */
-
-/* After a walk: sockets that were there before it, and were not met. */
-static __always_inline void udp_sweep(void)
-{
-	u32 from = udp_swept, slots = net_nsockets;
-
-	for (u32 i = 0; i < UDP_SWEEP && i < slots; i++)
-		udp_sweep_slot(from + i);
-	from += UDP_SWEEP;
-	udp_swept = from < slots ? from : 0;
+	return s->write_seq != udp_walk && s->opened < udp_walk_began && !udp_is_there(s);
 }
 
 #endif

@@ -108,30 +108,37 @@ static __always_inline u32 popcount(u64 w)
 #define CHUNK   4
 
 /*
- * Bits of a table that has outgrown the one inside files_struct; its size is a multiple of 64. In a
- * loop over tasks it must be a global function, which the verifier looks at once, not at each call.
+ * Bits of a piece of a table that has outgrown the one inside files_struct; -1: it cannot be read.
+ * Global functions, as all that is looped over: the verifier looks at them once, not in each turn.
  */
-#ifdef MOTE_RECORD_IN_LOOP
-__noinline int count_big_table(u64 bits, u32 words)
-#else
-static __always_inline int count_big_table(u64 bits, u32 words)
-#endif
+__noinline int count_chunk(u64 bits, u32 words)
 {
 	u64 w[CHUNK];
-	u32 n = 0;
+	u32 n;
 
-	for (u32 i = 0; i < FDS_MAX / 64; i += CHUNK) {
-		if (i >= words)
-			break;
-		/* Beyond a table of 128 lie its other bitmaps, in the same piece of memory. */
-		if (bpf_probe_read_kernel(w, sizeof(w), (void *)(bits + i * sizeof(*w))))
-			break;
-		n += popcount(w[0]);
-		n += i + 1 < words ? popcount(w[1]) : 0;
-		n += i + 2 < words ? popcount(w[2]) : 0;
-		n += i + 3 < words ? popcount(w[3]) : 0;
-	}
+	/* Beyond a table of 128 lie its other bitmaps, in the same piece of memory. */
+	if (!probe_read || bpf_probe_read_kernel(w, sizeof(w), (void *)bits))
+		return -1;
+	n = popcount(w[0]);
+	n += words > 1 ? popcount(w[1]) : 0;
+	n += words > 2 ? popcount(w[2]) : 0;
+	n += words > 3 ? popcount(w[3]) : 0;
 	return n;
+}
+
+/* Of all of it; its size is a multiple of 64. */
+__noinline int count_big_table(u64 bits, u32 words)
+{
+	u32 all = 0;
+
+	for (u32 i = 0; i < FDS_MAX / 64 && i < words; i += CHUNK) {
+		int n = count_chunk(bits + i * sizeof(u64), words - i);
+
+		if (n < 0)
+			break;
+		all += n;
+	}
+	return all;
 }
 
 static __always_inline u32 descriptors(struct mote_task *r, const struct files_struct *files)

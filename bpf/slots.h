@@ -218,35 +218,47 @@ static __always_inline int slots_insert(const struct slots *t, struct mote_slot_
 }
 
 /*
- * The slot of a key, claimed if it has none; NULL: no room, or refused. `fill` (NULL: nothing to
- * do) sets what a claimed slot needs before others can see it; it must be inlined too.
+ * One try to get the slot of a key, claimed if it has none; NULL: no room, or refused, or it is to
+ * be tried `again`. `fill` (NULL: nothing to do) sets what a claimed slot needs before others can
+ * see it; it must be inlined too.
  */
+static __always_inline void *slots_try(const struct slots *t, struct mote_slot_cpu *cpu, u64 key,
+				       u32 *slot, void (*fill)(void *s, void *arg), void *arg,
+				       bool *again)
+{
+	bool absent;
+	void *s = slots_lookup(t, cpu, key, slot, &absent);
+	int err;
+
+	*again = !s && !absent;
+	if (!absent)
+		return s;
+	s = slots_claim(t, cpu, key, slot);
+	if (!s)
+		return NULL;
+	if (fill)
+		fill(s, arg);
+	err = slots_insert(t, cpu, s, *slot);
+	if (!err)
+		return s;
+	*again = err == SLOT_EEXIST;
+	if (!*again)
+		__sync_fetch_and_add(&cpu->refused[t->table], 1);
+	return NULL;
+}
+
+/* All tries. */
 static __always_inline void *slots_get(const struct slots *t, struct mote_slot_cpu *cpu, u64 key,
 				       u32 *slot, void (*fill)(void *s, void *arg), void *arg)
 {
-	bool absent;
-	int err;
-	void *s;
+	bool again = true;
+	void *s = NULL;
 
-	for (int i = 0; i < SLOT_TRIES; i++) {
-		s = slots_lookup(t, cpu, key, slot, &absent);
-		if (s)
-			return s;
-		if (!absent)
-			continue;
-		s = slots_claim(t, cpu, key, slot);
-		if (!s)
-			return NULL;
-		if (fill)
-			fill(s, arg);
-		err = slots_insert(t, cpu, s, *slot);
-		if (!err)
-			return s;
-		if (err != SLOT_EEXIST)
-			break;
-	}
-	__sync_fetch_and_add(&cpu->refused[t->table], 1);
-	return NULL;
+	for (int i = 0; i < SLOT_TRIES && again; i++)
+		s = slots_try(t, cpu, key, slot, fill, arg, &again);
+	if (again)
+		__sync_fetch_and_add(&cpu->refused[t->table], 1);
+	return s;
 }
 
 static __always_inline u32 slots_delete(const struct slots *t, u64 key, u32 slot)

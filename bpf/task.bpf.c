@@ -5,13 +5,16 @@
  * space owns the memory between walks and chooses the half of task_recs to fill. What does not fit
  * is counted. Tasks come in ascending order of their pid, threads among them.
  */
+#define EXE_NAME(name) ident_exe_##name
+#define ident_exe_probe_read probe_read
 #include "maps.h"
 #include "record.h"
+#include "exe.h"
 
 char _license[] SEC("license") = "Dual BSD/GPL";
 
-const volatile u32 task_max;   /* entries of a half of task_recs */
-const volatile u32 thread_max; /* entries of thread_recs */
+const volatile u32 task_max = 1;   /* entries of a half of task_recs */
+const volatile u32 thread_max = 1; /* entries of thread_recs */
 
 struct mote_ctl task_ctl;
 struct mote_ident_want ident_want;
@@ -70,52 +73,6 @@ int tasks(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-#define COMPONENTS 40 /* names and mounts passed on the way to the root */
-
-/* Names from the file up, as mote_task_exe() takes them. All by probe_read: nothing holds the file.
- */
-static __always_inline void exe_path(struct mote_ident *r, const struct file *file)
-{
-	struct dentry *d = BPF_CORE_READ(file, f_path.dentry), *up;
-	struct vfsmount *vm = BPF_CORE_READ(file, f_path.mnt);
-	u32 flags = MOTE_EXE_CUT;
-	u64 off = 0, at;
-	long n;
-
-	if (!BPF_CORE_READ(d, d_hash.pprev))
-		flags |= MOTE_EXE_DELETED;
-	for (int i = 0; i < COMPONENTS; i++) {
-		up = BPF_CORE_READ(d, d_parent);
-		if (d == BPF_CORE_READ(vm, mnt_root)) {
-			struct mount *m = (void *)vm - bpf_core_field_offset(struct mount, mnt);
-			struct mount *parent = BPF_CORE_READ(m, mnt_parent);
-
-			if (parent == m) {
-				flags &= ~MOTE_EXE_CUT;
-				break;
-			}
-			d = BPF_CORE_READ(m, mnt_mountpoint);
-			vm = (void *)parent + bpf_core_field_offset(struct mount, mnt);
-			continue;
-		}
-		if (off > MOTE_EXE_MAX / 2 - 1)
-			break;
-		at = compat_bounded(off, MOTE_EXE_MAX / 2 - 1);
-		n = bpf_probe_read_kernel_str(r->exe + at, MOTE_EXE_MAX / 2,
-					      BPF_CORE_READ(d, d_name.name));
-		if (n < 1 || n >= MOTE_EXE_MAX / 2) /* failed, or cut */
-			break;
-		off += n;
-		if (up == d) {
-			flags = (flags & ~MOTE_EXE_CUT) | MOTE_EXE_DETACHED;
-			break;
-		}
-		d = up;
-	}
-	r->exe_len = off;
-	r->exe_flags = flags;
-}
-
 /* Loads on one side stay there. */
 #define barrier() asm volatile("" ::: "memory")
 
@@ -123,14 +80,15 @@ static __always_inline void exe_path(struct mote_ident *r, const struct file *fi
  * False if it is to be asked again. An exec changes mm, frees the old one, and only then counts in
  * self_exec_id; arg_start is set after that: while it is 0, the path would be given to the image
  * before. And a task that ended or began another program meanwhile did not hold the file, so that
- * the path may be that of somebody else's. What is kept over the loop is kept as a number: states
- * with pointers in them are not pruned before 6.12, and exceed a million instructions.
+ * the path may be that of somebody else's.
  */
-static __always_inline bool ident_record(struct mote_ident *r, const struct bpf_iter__task *ctx,
+static __always_inline bool ident_record(u32 record, const struct bpf_iter__task *ctx,
 					 const struct task_struct *t)
 {
+	struct mote_ident *r = &ident_recs[record];
 	u64 was = probe_read ? (u64)BPF_CORE_READ(t, mm) : 0;
 	const struct mm_struct *mm;
+	const struct exe_walk *w;
 
 	barrier();
 	mm = t->flags & PF_KTHREAD ? NULL : t->mm;
@@ -144,7 +102,12 @@ static __always_inline bool ident_record(struct mote_ident *r, const struct bpf_
 	r->exe_flags = probe_read ? 0 : MOTE_EXE_ABSENT;
 	if (!mm || !probe_read)
 		return true;
-	exe_path(r, BPF_CORE_READ(t, mm, exe_file));
+	w = exe_path(BPF_CORE_READ(t, mm, exe_file));
+	if (!w)
+		return false;
+	__builtin_memcpy(r->exe, w->names, sizeof(r->exe));
+	r->exe_len = w->len;
+	r->exe_flags = w->flags;
 	barrier();
 	t = *(struct task_struct *const volatile *)&ctx->task;
 	return t && (u64)BPF_CORE_READ(t, mm) == was;
@@ -173,7 +136,7 @@ int idents(struct bpf_iter__task *ctx)
 		task_ctl.idents_more++;
 		return 0;
 	}
-	if (ident_record(&ident_recs[at], ctx, t))
+	if (ident_record(at, ctx, t))
 		task_ctl.idents = at + 1;
 	return 0;
 }

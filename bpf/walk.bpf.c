@@ -4,25 +4,29 @@
  * kernel's list of processes, in the order in which they were made. What did not run since the walk
  * before is recognised by a stamp and left alone; of the others a record is written.
  *
- * The stamp is made of what the kernel changes whenever it takes a thread off a CPU. A thread that
- * was on no CPU and no run queue at two walks and has the same number of context switches at both
- * did not run in between, so nothing changed that only it can change: __schedule() counts the
- * switch before finish_task() says that the thread is off its CPU. These are all the counters:
- * faults, bytes and times are added to the running thread, those of children waited for by the
- * thread that waits (wait_task_zombie()), those of ended threads by the ending thread; a tracer
+ * The stamp is the time at which a thread was last given a CPU, sched_info.last_arrival, which lies
+ * beside the link of the list: the walk looks at one cache line of a process. A thread that was on
+ * no CPU and no run queue when the stamp was taken has to be queued before it runs again, and then
+ * sched_info_enqueue() sets last_queued, and sched_info_arrive() takes that away and sets
+ * last_arrival before the thread's first instruction. (One that is preempted on its way to sleep
+ * arrives again without either, but it has not left its run queue.) So where last_arrival is that of
+ * the stamp and last_queued is 0, nothing changed that only the thread can change. These are all the
+ * counters: faults, bytes and times are added to the running thread, those of children waited for by
+ * the thread that waits (wait_task_zombie()), those of ended threads by the ending thread; a tracer
  * that reaps a thread moves its counts from one place to another, and the number of threads tells.
- * utime and stime come last at the switch itself. The kernel's own prev_cputime moves when somebody
- * reads /proc, but not what it is the split of. Also uid, gid, session, comm and exec_id.
+ * utime and stime come last at the switch itself, before the thread is said to be off its CPU. The
+ * kernel's own prev_cputime moves when somebody reads /proc, but not what it is the split of. Also
+ * uid, gid, session, comm and exec_id.
  *
- * What others change: nice, priority and state are in the stamp. Parent, cgroup, tty, number of
- * threads (a reaping tracer), memory (reclaim, truncation, who shares it), descriptors (who shares
- * them), oom_score_adj, a kernel thread's comm: a process is looked at for these once in
- * MOTE_WALK_TURN walks or MOTE_WALK_TURN_MS, and its record written if they are not what they were.
+ * What others change: nice, priority, parent, cgroup, tty, number of threads (a reaping tracer),
+ * memory (reclaim, truncation, who shares it), descriptors (who shares them), oom_score_adj, a kernel
+ * thread's comm: a process is looked at for these once in MOTE_WALK_TURN walks or MOTE_WALK_TURN_MS,
+ * and its record written if they are not what they were. State: who was queued has no stamp, and
+ * every other change is the thread's own.
  *
  * The address of the task is part of it because an exec by another thread makes that one the first,
  * with the start time of the one before.
  */
-#define MOTE_RECORD_IN_LOOP
 #include "maps.h"
 #include "record.h"
 #include "walk.h"
@@ -42,7 +46,7 @@ struct entry {
 	u64 task; /* address of the first thread's task_struct */
 	u64 start;
 	u64 stamp;   /* of all its threads; 0: one may have been running */
-	u64 gauges;  /* hash of what others can change */
+	u64 gauges;  /* hash of what others can change, and of the context switches */
 	u64 written; /* the last walk that wrote a record */
 	u32 pid, pair;
 	u32 threads; /* beside the first */
@@ -101,8 +105,6 @@ static u64 arc;
 /* Odd, and otherwise of no meaning. */
 #define MIX1 0x9e3779b97f4a7c15ull
 #define MIX2 0xc2b2ae3d27d4eb4full
-#define MIX3 0x165667b19e3779f9ull
-#define MIX4 0x27d4eb2f165667c5ull
 
 /* A full barrier: an atomic operation whose result is wanted. */
 static __always_inline void fence(struct place *p)
@@ -120,27 +122,28 @@ static __always_inline void keep_order(struct place *p)
 #endif
 }
 
-/*
- * 0: it runs, waits for a CPU, or is just leaving one. If the number of switches was taken before
- * the look at the CPU, a thread that leaves in between would have run unseen.
- */
-static __always_inline u64 stamp_of(struct place *p, const struct task_struct *t)
+/* To be compared with one that was taken. 0: it waits for a CPU. */
+static __always_inline u64 stamp_now(const struct task_struct *t)
 {
-	bool busy = t->on_rq | compat_on_cpu(t);
-	u64 stamp;
-
-	keep_order(p);
-	if (busy)
-		return 0;
-	stamp = t->start_boottime * MIX1 + ((u64)t->nvcsw + t->nivcsw) * MIX2;
-	stamp += ((u64)(u32)t->prio << 32 | (u32)t->static_prio) * MIX3;
-	return (stamp + compat_task_state(t) * MIX4) | 1;
+	return t->sched_info.last_queued ? 0 : t->sched_info.last_arrival * MIX2 | 1;
 }
 
-static __always_inline u64 hash_gauges(const struct mote_task *r)
+/*
+ * 0 also if it runs, or is just leaving its CPU. Were last_arrival taken after the look at the CPU,
+ * a thread that arrives in between would run on under its stamp.
+ */
+static __always_inline u64 take_stamp(struct place *p, const struct task_struct *t)
+{
+	u64 stamp = stamp_now(t);
+
+	keep_order(p);
+	return t->on_rq | compat_on_cpu(t) ? 0 : stamp;
+}
+
+static __always_inline u64 hash_gauges(const struct mote_task *r, const struct task_struct *t)
 {
 	const u64 *word = (const u64 *)r;
-	u64 hash = word[0]; /* pid, ppid */
+	u64 hash = word[0] + ((u64)t->nvcsw + t->nivcsw) * MIX2; /* word 0: pid, ppid */
 
 	for (u32 i = MOTE_GAUGES_AT / 8; i < MOTE_GAUGES_END / 8; i++) {
 		hash = (hash ^ word[i]) * MIX1;
@@ -180,8 +183,7 @@ static __always_inline void touch(u32 from)
 		if (!e)
 			break;
 		t = task_at(e->task);
-		(void)*(const volatile unsigned long *)&t->nvcsw;
-		(void)*(const volatile unsigned int *)&t->on_rq;
+		(void)*(const volatile unsigned long long *)&t->sched_info.last_arrival;
 		(void)*(struct list_head *const volatile *)&t->tasks.next;
 	}
 }
@@ -319,18 +321,24 @@ static __always_inline bool begin_record(struct place *p, const struct entry *e)
 {
 	const struct task_struct *t = task_at(p->process);
 	const struct signal_struct *s = t->signal;
-	u32 pair = e ? e->pair : take_pair();
-	struct mote_pair *which = bpf_map_lookup_elem(&walk_pairs, &pair);
+	struct mote_pair *which;
 	struct mote_task *r;
 	bool once;
+	u32 pair;
 
+	if (e && e->start != t->start_boottime) { /* the address is another's now */
+		e = find_entry(t);
+		p->entry = e ? next++ : NONE;
+	}
+	pair = e ? e->pair : take_pair();
+	which = bpf_map_lookup_elem(&walk_pairs, &pair);
 	if (!which)
 		return false;
 	p->at = pair + (which->side & 1 ? 0 : task_max);
 	r = bpf_map_lookup_elem(&walk_recs, &p->at);
 	if (!r)
 		return false;
-	p->stamp = stamp_of(p, t);
+	p->stamp = take_stamp(p, t);
 	p->threads = 0;
 	fence(p);
 	once = take_counters(p, r, t);
@@ -341,7 +349,7 @@ static __always_inline bool begin_record(struct place *p, const struct entry *e)
 	gauge_record(r, t);
 	p->fresh = (struct entry){ .task = p->process,
 				   .start = r->start,
-				   .gauges = hash_gauges(r),
+				   .gauges = hash_gauges(r, t),
 				   .pid = r->pid,
 				   .pair = pair };
 	r->flags |= once ? 0 : MOTE_TASK_TWICE;
@@ -353,10 +361,12 @@ static __always_inline bool begin_record(struct place *p, const struct entry *e)
 
 static __always_inline bool gauges_stand(struct place *p, const struct entry *e)
 {
+	const struct task_struct *t = task_at(p->process);
+
 	if ((u32)(e->pair * GOLDEN - arc_at) >= arc)
 		return true;
-	gauge_record(&p->scratch, task_at(p->process));
-	return hash_gauges(&p->scratch) == e->gauges;
+	gauge_record(&p->scratch, t);
+	return hash_gauges(&p->scratch, t) == e->gauges;
 }
 
 /* All stamps are there. True if a record was begun that other threads are to be added to. */
@@ -385,7 +395,7 @@ __noinline int begin_process(void)
 	if (next % BATCH == 0)
 		touch(next + BATCH);
 	e = next < known ? entry_at(next) : NULL;
-	if (!e || e->task != p->process || e->start != t->start_boottime) {
+	if (!e || e->task != p->process) {
 		if (!t->tgid) /* the list begins with init_task */
 			return false;
 		e = find_entry(t);
@@ -395,7 +405,7 @@ __noinline int begin_process(void)
 		return begin_record(p, e);
 	p->at = NONE;
 	p->threads = 0;
-	p->stamp = stamp_of(p, t);
+	p->stamp = stamp_now(t);
 	return e->threads && p->stamp ? true : end_stamps(p);
 }
 
@@ -411,7 +421,7 @@ __noinline int add_thread(void)
 	if (!p)
 		return 0;
 	t = task_at(p->thread);
-	stamp = stamp_of(p, t);
+	stamp = p->at == NONE ? stamp_now(t) : take_stamp(p, t);
 	p->stamp = stamp && p->stamp ? (p->stamp + stamp) | 1 : 0;
 	p->threads++;
 	r = bpf_map_lookup_elem(&walk_recs, &p->at);

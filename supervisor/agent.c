@@ -144,11 +144,13 @@ static int open_events(struct mote_agent *agent)
 
 static int open_network_probes(struct mote_agent *agent)
 {
+	const struct mote_probes_lifecycle *lifecycle = mote_probes_lifecycle(agent->probes);
 	const struct mote_probes_network_config config = {
 		.options = agent->options,
 		.features = &agent->features,
 		.uid = (uid_t)-1,
 		.gid = (gid_t)-1,
+		.events = lifecycle && agent->options->network_events ? lifecycle->fd : -1,
 	};
 	int err = mote_probes_network_open(&config, &agent->tiers, &agent->network_probes);
 
@@ -182,6 +184,8 @@ int mote_agent_probes(struct mote_agent *agent)
 		err = open_events(agent);
 	if (!err)
 		err = open_network_probes(agent);
+	if (agent->probes)
+		mote_probes_started(agent->probes);
 	return failed("probes", err);
 }
 
@@ -349,6 +353,24 @@ static void network_is_absent(struct mote_agent *agent)
 		mote_hello_absent(&agent->hello, MOTE_STREAM_SELF, i, why);
 }
 
+/* Records of sockets come through the buffer of those of processes. */
+static void no_socket_events(struct mote_agent *agent)
+{
+	bool ring = agent->has_events && agent->events.fd < 0;
+	const struct mote_tier *tier = mote_tiers_find(&agent->tiers, "network");
+	const char *why = !agent->options->network_events ? "[network] events = off"
+			  : !ring                         ? "no ring buffer of process events here"
+			  : tier                          ? tier->reason
+							  : "no network probes";
+
+	if (agent->network_maps && agent->network_maps->events)
+		return;
+	mote_hello_absent(&agent->hello, MOTE_STREAM_SELF, SELF_SOCKET_EVENTS_DROPPED, why);
+	/* What of events is absent anyway has been said. */
+	for (int i = EVENT_SOCKET; ring && i < EVENT__FIELDS; i++)
+		mote_hello_absent(&agent->hello, MOTE_STREAM_EVENT, i, why);
+}
+
 static void absent_network_fields(struct mote_agent *agent)
 {
 	for (int i = MOTE_STREAM_SOCKET; i <= MOTE_STREAM_NETWORK; i++) {
@@ -373,6 +395,7 @@ static int collect_network(struct mote_agent *agent)
 	};
 	int err;
 
+	no_socket_events(agent);
 	if (!agent->network_maps) {
 		network_is_absent(agent);
 		return 0;

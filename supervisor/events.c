@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "connector.h"
+#include "network_ends.h"
 #include "parse.h"
 #include "tag.h"
 #include "task.h"
@@ -117,6 +118,11 @@ const struct mote_event *mote_events_next(struct mote_events *events, uint64_t u
 	return event;
 }
 
+bool mote_events_pending(const struct mote_events *events)
+{
+	return __atomic_load_n(events->ring.producer, __ATOMIC_RELAXED) > events->seen;
+}
+
 void mote_events_release(struct mote_events *events, uint64_t position)
 {
 	uint64_t fill = mote_ringbuf_fill(&events->ring);
@@ -130,7 +136,7 @@ uint64_t mote_events_dropped(const struct mote_events *events)
 {
 	uint64_t dropped = events->overruns;
 
-	for (unsigned int i = 0; events->ctl && i < MOTE_EVENT_KINDS; i++)
+	for (unsigned int i = 0; events->ctl && i < MOTE_EVENT_PROCESS_KINDS; i++)
 		dropped += __atomic_load_n(&events->ctl->dropped[i], __ATOMIC_RELAXED);
 	return dropped;
 }
@@ -243,6 +249,18 @@ static void pack_totals(msgpack_packer *pk, const struct mote_event_exit *out, b
 	pack_or_nil(pk, has, has ? counts->nivcsw : 0);
 }
 
+static void pack_socket(msgpack_packer *pk, const struct mote_event_socket *event)
+{
+	_Static_assert(EVENT__FIELDS - EVENT_PROTOCOL == MOTE_ENDS_FIELDS, "mote_pack_ends()");
+	pack_or_nil(pk, event && event->socket, event ? event->socket : 0);
+	if (event) {
+		mote_pack_ends(pk, &event->ends);
+		return;
+	}
+	for (unsigned int i = 0; i < MOTE_ENDS_FIELDS; i++)
+		msgpack_pack_nil(pk);
+}
+
 static void pack_event(const struct mote_events *events, const struct mote_event *event,
 		       msgpack_packer *pk)
 {
@@ -252,20 +270,25 @@ static void pack_event(const struct mote_events *events, const struct mote_event
 		[MOTE_EVENT_EXEC] = "exec",
 		[MOTE_EVENT_EXIT] = "exit",
 		[MOTE_EVENT_FINAL] = "final",
+		[MOTE_EVENT_OPENED] = "socket_opened",
+		[MOTE_EVENT_CLOSED] = "socket_closed",
+		[MOTE_EVENT_FAILED] = "connect_failed",
 	};
 	const struct mote_event_exec *exec = (const struct mote_event_exec *)event;
 	const struct mote_event_exit *out = (const struct mote_event_exit *)event;
 	bool bpf = events->fd < 0, final = event->kind == MOTE_EVENT_FINAL;
+	bool of_socket = event->kind >= MOTE_EVENT_OPENED;
 	bool is_exit = final || event->kind == MOTE_EVENT_EXIT;
 
-	_Static_assert(EVENT__FIELDS == 22 && EVENT_UTIME == 9, "pack_event follows schema.def");
+	_Static_assert(EVENT__FIELDS == 30 && EVENT_UTIME == 9 && EVENT_SOCKET == 22,
+		       "pack_event follows schema.def");
 	msgpack_pack_array(pk, EVENT__FIELDS);
 	mote_pack_text(pk, names[event->kind % MOTE_EVENT_KINDS],
 		       strlen(names[event->kind % MOTE_EVENT_KINDS]));
 	msgpack_pack_uint64(pk, event->time);
-	msgpack_pack_uint32(pk, event->pid);
+	pack_or_nil(pk, event->pid || !of_socket, event->pid);
 	pack_or_nil(pk, event->start != 0, event->start / MOTE_NS_PER_TICK);
-	pack_or_nil(pk, !final && (event->ppid != 0 || bpf), event->ppid);
+	pack_or_nil(pk, !final && !of_socket && (event->ppid != 0 || bpf), event->ppid);
 	pack_or_nil(pk, bpf, event->uid);
 	if (event->comm[0])
 		mote_pack_text(pk, event->comm, strnlen(event->comm, sizeof(event->comm)));
@@ -277,6 +300,7 @@ static void pack_event(const struct mote_events *events, const struct mote_event
 		msgpack_pack_nil(pk);
 	pack_or_nil(pk, is_exit, is_exit ? out->exit_code : 0);
 	pack_totals(pk, out, bpf && is_exit);
+	pack_socket(pk, of_socket ? (const struct mote_event_socket *)event : NULL);
 }
 
 /* A keyframe (`since` 0) is empty. The cursor is the position. */

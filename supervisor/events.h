@@ -39,6 +39,8 @@ void mote_events_close(struct mote_events *events);
 
 /* The next event not later than `until` that the process table has not seen; NULL: no more. */
 const struct mote_event *mote_events_next(struct mote_events *events, uint64_t until);
+/* Whether there is any. */
+bool mote_events_pending(const struct mote_events *events);
 /* Lets the kernel have the room of what is before `position`. */
 void mote_events_release(struct mote_events *events, uint64_t position);
 

@@ -65,7 +65,8 @@ struct mote_loop {
 	bool armed, timed, kicked;
 	bool served; /* the last turn brought a connection or a request */
 	bool with_tasks, with_network;
-	uint64_t time; /* its time: the timer's, or when it was pushed */
+	uint64_t time;  /* its time: the timer's, or when it was pushed */
+	uint64_t began; /* none of its reads was before: `time`, or earlier if it was hastened */
 	uint32_t streams;
 	uint32_t tasks_index, events_index, naming_index, self_index, network_index;
 };
@@ -224,6 +225,26 @@ static uint64_t housekeeping(const struct mote_loop *loop)
 	return loop->parts.options->loop_housekeeping * NS_PER_MS;
 }
 
+/* Whether somebody may have ended since the last sample of processes. */
+static bool lives_changed(const struct mote_loop *loop)
+{
+	const struct mote_events *events = loop->parts.events;
+
+	return events ? mote_events_pending(events) : loop->time >= loop->tasks_sampled + NS_PER_S;
+}
+
+/*
+ * Now and then without anybody who asks: the accounts of the dead must stay exact. And where the
+ * dead are about to fill the network's table of processes.
+ */
+static bool wants_tasks(const struct mote_loop *loop)
+{
+	return loop->streams & (BIT(PROCESS) | BIT(EVENT)) ||
+	       loop->time >= loop->tasks_sampled + loop->longest ||
+	       (loop->with_network && mote_network_crowded(loop->parts.network) &&
+		lives_changed(loop));
+}
+
 /*
  * Pushes a chain: the timer first if `timed`. The events come last: what is not read by then
  * belongs to the next tick anyway.
@@ -235,12 +256,13 @@ static void push_chain(struct mote_loop *loop, bool timed, uint32_t streams, uin
 
 	loop->timed = timed;
 	loop->streams = streams;
-	loop->time = time;
-	/* Now and then without anybody who asks: the accounts of the dead must stay exact. */
-	loop->with_tasks = parts->tasks && (streams & (BIT(PROCESS) | BIT(EVENT)) ||
-					    time >= loop->tasks_sampled + loop->longest);
+	loop->time = loop->began = time;
 	loop->with_network = parts->network && (streams & MOTE_NETWORK_STREAMS ||
 						time >= loop->network_time + loop->network_longest);
+	loop->with_tasks = parts->tasks && wants_tasks(loop);
+	if (parts->network)
+		mote_network_want_events(parts->network,
+					 mote_server_subscribed(parts->server) & BIT(EVENT));
 	if (timed) {
 		push_timer(loop);
 		n++;
@@ -359,11 +381,14 @@ static uint64_t base(const struct mote_loop *loop)
 /* Somebody waits: do not let him wait for the timer, if that is not about to expire. */
 static void kick(struct mote_loop *loop)
 {
-	uint64_t at = loop->hastened + base(loop);
+	uint64_t at = loop->hastened + base(loop), now = clock_ns(CLOCK_MONOTONIC);
 
+	if (at < now)
+		at = now;
 	if (!loop->armed || !loop->timed || loop->kicked || at >= loop->time)
 		return;
 	loop->kicked = true;
+	loop->began = at;
 	set_timer(loop, at, 0);
 }
 
@@ -417,8 +442,8 @@ static uint32_t sample(struct mote_loop *loop, uint64_t now)
 
 		warn_of_full_tables(loop, now);
 		if (n >= 0) {
-			mote_process_sampled(parts->process, (unsigned int)n, loop->time, now);
-			loop->network_tasks = loop->time;
+			mote_process_sampled(parts->process, (unsigned int)n, loop->began, now);
+			loop->network_tasks = loop->began;
 		} else {
 			parts->stats->read_errors++;
 		}

@@ -53,9 +53,18 @@ void mote_network_complete(struct mote_network *network, uint32_t file, uint32_t
  */
 void mote_network_sample(struct mote_network *network, uint64_t tasks, uint64_t now);
 
-/* The most that may pass until the next sample, for the slots to suffice at the pace of the last
- * `elapsed` ns; at most `longest`. */
+/* The most that may pass until the next sample, for slots and processes to suffice at the pace of
+ * the last `elapsed` ns; at most `longest`. */
 uint64_t mote_network_pace(struct mote_network *network, uint64_t elapsed, uint64_t longest);
+
+/* Whether records of sockets are to be written from now on: somebody has subscribed to events. */
+void mote_network_want_events(struct mote_network *network, bool wanted);
+
+/*
+ * Whether the table of processes is about to be full. Only a sample of processes tells which of
+ * them have ended.
+ */
+bool mote_network_crowded(const struct mote_network *network);
 
 struct mote_network_stats {
 	struct mote_fill sockets, flows, processes;
@@ -64,6 +73,8 @@ struct mote_network_stats {
 	uint64_t waiting;   /* slots */
 	uint64_t misses;    /* runs of programs that the kernel left out */
 	bool has_misses;
+	uint64_t events_dropped;
+	bool has_events;
 };
 void mote_network_stats(const struct mote_network *network, uint64_t now,
 			struct mote_network_stats *stats);

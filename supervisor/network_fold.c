@@ -239,6 +239,14 @@ static void begin_flow(struct mote_network *network, struct mote_socket *socket,
 		mote_slots_end(network->flows, slot);
 }
 
+/* There may be room for its process now: for what comes from now on. */
+static void rejoin_flow(struct mote_network *network, uint32_t slot)
+{
+	if (mote_network_process_rejoin(network, slot) &&
+	    mote_network_process_ended(network, flow_at(network, slot)))
+		mote_slots_end(network->flows, slot);
+}
+
 static void fold_flow(void *ctx, uint32_t slot, bool first)
 {
 	struct mote_network *network = ctx;
@@ -250,6 +258,8 @@ static void fold_flow(void *ctx, uint32_t slot, bool first)
 		begin_flow(network, socket, slot);
 	else if (!mote_traffic_any(&more))
 		return;
+	else
+		rejoin_flow(network, slot);
 	flow->changed = network->now;
 	blocks_changed(&network->flow_blocks, slot, network->now);
 	mote_traffic_add(&network->sum[protocol_of(flow->protocol)].traffic, &more);

@@ -81,6 +81,7 @@ struct network_processes {
 	uint32_t mask, size;
 	uint32_t free, fresh;
 	uint64_t fill, peak, dropped;
+	uint64_t made;   /* cumulative */
 	uint64_t cursor; /* of mote_process_next_ended() */
 	bool reborn;     /* a process came back that had ended */
 	struct blocks blocks;
@@ -139,7 +140,7 @@ struct mote_network {
 	struct network_profile *profile;
 	bool misses_pushed, has_misses;
 	uint64_t misses;
-	uint64_t claims; /* at the last mote_network_pace() */
+	uint64_t claims, made; /* slots and processes, at the last mote_network_pace() */
 };
 
 /* network_fold.c */
@@ -156,6 +157,9 @@ void mote_network_processes_free(struct mote_network *network);
 #define MOTE_NO_PROCESS UINT32_MAX
 /* Links a new flow to its process; MOTE_NO_PROCESS: there is no room, the totals get its bytes. */
 void mote_network_process_join(struct mote_network *network, uint32_t slot);
+/* Tries again, for one that found no room; true: it has a process now, for what is still to come.
+ */
+bool mote_network_process_rejoin(struct mote_network *network, uint32_t slot);
 void mote_network_process_add(struct mote_network *network, const struct mote_flow *flow,
 			      const struct mote_traffic *more);
 /* Whether the process of a flow is known to have ended. */

@@ -54,10 +54,9 @@ static uint32_t make(struct mote_network *network, uint32_t pid, uint64_t start)
 	uint32_t i = all->free - 1, *head = head_of(all, pid);
 	struct network_process *process = &all->at[i];
 
-	if (!all->free) {
-		all->dropped++;
+	if (!all->free)
 		return NONE;
-	}
+	all->made++;
 	all->free = process->next;
 	*process = (struct network_process){ .pid = pid,
 					     .start = start,
@@ -94,6 +93,7 @@ int mote_network_processes_new(struct mote_network *network)
 		all->at[i].next = i + 1 < all->size ? i + 2 : 0;
 	all->free = 1;
 	make(network, 0, 0); /* the kernel always has room */
+	all->made = 0;
 	return 0;
 }
 
@@ -127,7 +127,8 @@ static void end(struct mote_network *network, uint32_t i)
 
 /* Flows */
 
-void mote_network_process_join(struct mote_network *network, uint32_t slot)
+/* False: there is no room. */
+static bool join(struct mote_network *network, uint32_t slot)
 {
 	struct network_processes *all = &network->processes;
 	struct mote_flow *flow = &network->maps->flows[slot];
@@ -137,11 +138,27 @@ void mote_network_process_join(struct mote_network *network, uint32_t slot)
 		i = make(network, pid, flow->start);
 	flow->process = i;
 	if (i == NONE)
-		return;
+		return false;
 	flow->process_next = all->at[i].flows;
 	if (flow->process_next)
 		network->maps->flows[flow->process_next - 1].process_prev = slot + 1;
 	all->at[i].flows = slot + 1;
+	return true;
+}
+
+void mote_network_process_join(struct mote_network *network, uint32_t slot)
+{
+	network->processes.dropped += !join(network, slot);
+}
+
+bool mote_network_process_rejoin(struct mote_network *network, uint32_t slot)
+{
+	return network->maps->flows[slot].process == NONE && join(network, slot);
+}
+
+bool mote_network_crowded(const struct mote_network *network)
+{
+	return network->processes.fill * 4 > network->processes.size * 3ull;
 }
 
 bool mote_network_process_ended(const struct mote_network *network, const struct mote_flow *flow)

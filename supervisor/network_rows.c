@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "network_address.h"
+#include "network_ends.h"
 #include "network_impl.h"
 #include "parse.h"
 
@@ -94,41 +94,6 @@ static const void *next_row(const struct rows *rows, uint64_t since, uint64_t *c
 
 /* Sockets */
 
-static const char *state_name(const struct mote_socket *socket)
-{
-	static const char *const names[] = {
-		"UNKNOWN",   "ESTABLISHED", "SYN_SENT", "SYN_RECV",   "FIN_WAIT1",
-		"FIN_WAIT2", "TIME_WAIT",   "CLOSE",    "CLOSE_WAIT", "LAST_ACK",
-		"LISTEN",    "CLOSING",     "SYN_RECV",
-	};
-	uint8_t state = socket->state;
-
-	if (socket->protocol == MOTE_UDP && state != 1)
-		return "UNCONN";
-	return names[state < sizeof(names) / sizeof(names[0]) ? state : 0];
-}
-
-static void pack_address(msgpack_packer *pk, const struct mote_socket *socket,
-			 const uint8_t address[16])
-{
-	char text[MOTE_ADDRESS_TEXT];
-	unsigned int len = mote_address_text(address, socket->family != 2, text); /* AF_INET */
-
-	msgpack_pack_str(pk, len);
-	msgpack_pack_str_body(pk, text, len);
-}
-
-static void pack_addresses(msgpack_packer *pk, const struct mote_socket *socket)
-{
-	pack_address(pk, socket, socket->local);
-	pack_if(pk, socket->local_port, socket->local_port);
-	if (socket->remote_port)
-		pack_address(pk, socket, socket->remote);
-	else
-		msgpack_pack_nil(pk);
-	pack_if(pk, socket->remote_port, socket->remote_port);
-}
-
 static void pack_owner(msgpack_packer *pk, const struct mote_socket *socket)
 {
 	bool known = socket->tgid || socket->flags & MOTE_SOCKET_KERNEL;
@@ -164,16 +129,13 @@ static void pack_tcp(const struct mote_network *network, msgpack_packer *pk,
 static void pack_socket(const struct mote_network *network, msgpack_packer *pk, uint64_t id,
 			const struct mote_socket *socket)
 {
-	_Static_assert(SOCKET__FIELDS == 25 && SOCKET_LOCAL_ADDRESS == 3 && SOCKET_STATE == 7 &&
-			       SOCKET_PID == 8 && SOCKET_BYTES_SENT == 17 &&
+	_Static_assert(SOCKET__FIELDS == 25 && SOCKET_PROTOCOL == 1 &&
+			       SOCKET_PID == 1 + MOTE_ENDS_FIELDS && SOCKET_BYTES_SENT == 17 &&
 			       SOCKET_RETRANSMITTED_BYTES == 21,
 		       "pack_socket follows schema.def");
 	msgpack_pack_array(pk, SOCKET__FIELDS);
 	msgpack_pack_uint64(pk, id);
-	pack_word(pk, protocol_name(socket->protocol));
-	pack_word(pk, socket->family == 2 ? "ipv4" : "ipv6");
-	pack_addresses(pk, socket);
-	pack_word(pk, state_name(socket));
+	mote_pack_ends(pk, &socket->ends);
 	pack_owner(pk, socket);
 	pack_traffic(pk, &socket->traffic);
 	pack_tcp(network, pk, socket);

@@ -23,7 +23,8 @@
 /* The chain */
 
 /*
- * TCP: what changes while nobody calls, and what hooks do not see. UDP: which sockets are gone,
+ * TCP: what changes while nobody calls, what hooks do not see, and which sockets ended with all of
+ * them left out. UDP: which sockets are gone,
  * where no hook tells, and where the hook's program was left out.
  */
 static bool walk_is_due(const struct mote_network *network, int file, uint64_t time, bool watched)
@@ -32,7 +33,8 @@ static bool walk_is_due(const struct mote_network *network, int file, uint64_t t
 	uint64_t sockets = network->sum[protocol].sockets, least = WALK_NS;
 	uint64_t period = sockets * WALK_NS_EACH;
 
-	if (file == FILE_TCP && !watched)
+	/* Nobody wants to know, unless it is what fills the table that has ended unseen. */
+	if (file == FILE_TCP && !watched && sockets <= network->maps->nsockets / 2)
 		return false;
 	if (file == FILE_UDP && network->maps->has[MOTE_NET_DESTROY])
 		period = (period < least ? least : period) * WALK_SELDOM;
@@ -167,20 +169,36 @@ void mote_network_sample(struct mote_network *network, uint64_t tasks, uint64_t 
 	set_rows(network);
 }
 
+/* Of `elapsed` ns, in which so many were taken, as many as take a part of `size`. */
+static uint64_t pace_of(uint64_t taken, uint64_t size, uint64_t elapsed, uint64_t longest)
+{
+	uint64_t part = size / PACE_PART;
+
+	return !taken || elapsed / taken >= longest / part ? longest : elapsed * part / taken;
+}
+
 uint64_t mote_network_pace(struct mote_network *network, uint64_t elapsed, uint64_t longest)
 {
 	const struct mote_network_maps *maps = network->maps;
+	const struct network_processes *all = &network->processes;
 	uint64_t size = maps->nsockets < maps->nflows ? maps->nsockets : maps->nflows;
-	uint64_t claims = 0, taken, wanted;
+	uint64_t claims = 0, slots, made;
 
 	for (unsigned int i = 0; i < maps->ncpus; i++)
 		claims += __atomic_load_n(&maps->cpus[i].claims, __ATOMIC_RELAXED);
-	taken = claims - network->claims;
+	slots = pace_of(claims - network->claims, size, elapsed, longest);
+	made = pace_of(all->made - network->made, all->size, elapsed, longest);
 	network->claims = claims;
-	if (!taken || elapsed / taken >= longest / (size / PACE_PART))
-		return longest;
-	wanted = elapsed * (size / PACE_PART) / taken;
-	return wanted < PACE_MIN ? PACE_MIN : wanted;
+	network->made = all->made;
+	if (made < slots)
+		slots = made;
+	return slots < PACE_MIN ? PACE_MIN : slots;
+}
+
+void mote_network_want_events(struct mote_network *network, bool wanted)
+{
+	if (network->maps->events)
+		__atomic_store_n(&network->maps->ctl->events, wanted, __ATOMIC_RELAXED);
 }
 
 void mote_network_stats(const struct mote_network *network, uint64_t now,
@@ -200,6 +218,9 @@ void mote_network_stats(const struct mote_network *network, uint64_t now,
 		.waiting = (uint64_t)sockets.waiting + flows.waiting,
 		.misses = network->misses,
 		.has_misses = network->has_misses,
+		.events_dropped =
+			__atomic_load_n(&network->maps->ctl->events_dropped, __ATOMIC_RELAXED),
+		.has_events = network->maps->events,
 	};
 	mote_ended_fill(&network->ended_sockets, &stats->ended_sockets);
 	mote_ended_fill(&network->ended_flows, &stats->ended_flows);

@@ -478,6 +478,7 @@ static int events_try(struct mote_probes *probes, const struct mote_probes_confi
 	probes->lifecycle.ctl = in_bss(p, &p->bpf->bss->event_ctl);
 	probes->lifecycle.tp_btf = way->tp_btf;
 	probes->lifecycle.final = way->final;
+	probes->lifecycle.fd = fcntl(bpf_map__fd(p->bpf->maps.events), F_DUPFD_CLOEXEC, 0);
 	piece_settle(p);
 	return 0;
 out:
@@ -542,6 +543,7 @@ int mote_probes_open(const struct mote_probes_config *cfg, struct mote_tiers *ti
 	if (!probes)
 		return -ENOMEM;
 	*out = probes;
+	probes->lifecycle.fd = -1;
 	if (in_other_pid_ns()) {
 		refuse(tiers, "in a pid namespace of its own: BPF would give the host's pids");
 		return 0;
@@ -554,10 +556,18 @@ int mote_probes_open(const struct mote_probes_config *cfg, struct mote_tiers *ti
 	return 0;
 }
 
+void mote_probes_started(struct mote_probes *probes)
+{
+	if (probes->lifecycle.fd >= 0)
+		close(probes->lifecycle.fd);
+	probes->lifecycle.fd = -1;
+}
+
 void mote_probes_close(struct mote_probes *probes)
 {
 	if (!probes)
 		return;
+	mote_probes_started(probes);
 	piece_close(&probes->tasks);
 	piece_close(&probes->events);
 	mote_probes_walk_close(probes->walk);

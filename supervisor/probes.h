@@ -57,6 +57,7 @@ struct mote_probes_lifecycle {
 	const struct mote_event_ctl *ctl;
 	bool tp_btf; /* else classic tracepoints */
 	bool final;  /* MOTE_EVENT_FINAL follows each MOTE_EVENT_EXIT */
+	int fd;      /* of the ring buffer, for other programs: until mote_probes_started() */
 };
 
 /*
@@ -67,6 +68,8 @@ struct mote_probes_lifecycle {
 int mote_probes_open(const struct mote_probes_config *cfg, struct mote_tiers *tiers,
 		     struct mote_probes **out);
 void mote_probes_close(struct mote_probes *probes);
+/* No program is to be loaded any more: gives up the ring buffer's descriptor. */
+void mote_probes_started(struct mote_probes *probes);
 
 /* NULL if the tier is not to be had here. */
 struct mote_probes_iterator *mote_probes_iterator(struct mote_probes *probes);

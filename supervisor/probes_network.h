@@ -24,6 +24,7 @@ struct mote_probes_network_config {
 	const struct mote_features *features; /* the kernel, its preemption model */
 	uid_t uid; /* owner of the pinned iterators; (uid_t)-1: as we are */
 	gid_t gid;
+	int events; /* descriptor of the ring buffer for records of sockets; -1: there is none */
 };
 
 /* What happens, each by one hook or not at all. */
@@ -52,6 +53,7 @@ struct mote_network_maps {
 	struct mote_slot_cpu *cpus;
 	unsigned int ncpus;
 	struct mote_net_ctl *ctl;
+	bool events; /* records of sockets are written, while ctl->events is set */
 	bool has[MOTE_NET_EVENTS];
 	const char *why[MOTE_NET_EVENTS]; /* the hook that was taken; or why there is none */
 	/* /proc/self/fdinfo/FD of these has a line `recursion_misses:` (5.17; from 5.12 on they

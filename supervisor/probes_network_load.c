@@ -48,7 +48,7 @@ static uint32_t own_namespace(void)
 }
 
 static int set_variables(struct bpf_object *object, const struct mote_options *o,
-			 const struct mote_net_pick *pick, unsigned int ncpus)
+			 const struct mote_net_pick *pick, unsigned int ncpus, bool events)
 {
 	const struct {
 		const char *name;
@@ -75,6 +75,7 @@ static int set_variables(struct bpf_object *object, const struct mote_options *o
 		{ "net_udp_pages",
 		  mote_net_counts_by(pick, MOTE_NET_UDP_SEND, MOTE_NET_UDP_SENDPAGE) &&
 			  !(pick->without & MOTE_NET_BIT(MOTE_NET_UDP_SENDPAGE)) },
+		{ "net_events", events },
 	};
 	int err = 0;
 
@@ -101,6 +102,16 @@ static int turn_on(const struct bpf_object *object, unsigned int programs)
 	return 0;
 }
 
+/* The buffer that is there already, or none. */
+static int share_events(const struct bpf_object *object, int fd)
+{
+	struct bpf_map *map = bpf_object__find_map_by_name(object, "events");
+
+	if (!map)
+		return -ENOENT;
+	return fd < 0 ? bpf_map__set_autocreate(map, false) : bpf_map__reuse_fd(map, fd);
+}
+
 static int prepare(struct mote_net_load *l, const struct mote_probes_network_config *cfg,
 		   const struct mote_net_pick *pick, unsigned int ncpus)
 {
@@ -112,7 +123,9 @@ static int prepare(struct mote_net_load *l, const struct mote_probes_network_con
 	if (!err)
 		err = turn_on(l->object, mote_net_pick_programs(pick, cfg->options));
 	if (!err)
-		err = set_variables(l->object, cfg->options, pick, ncpus);
+		err = set_variables(l->object, cfg->options, pick, ncpus, cfg->events >= 0);
+	if (!err)
+		err = share_events(l->object, cfg->events);
 	return err ? err : mote_net_maps_size(l->object, cfg->options, ncpus);
 }
 
@@ -202,6 +215,7 @@ int mote_net_load(struct mote_net_load *l, const struct mote_probes_network_conf
 	int err;
 
 	*l = (struct mote_net_load){ .dirfd = -1, .kretprobes = { .control = -1 } };
+	l->maps.events = cfg->events >= 0;
 	err = mote_net_check_symbols(cfg, pick, failure);
 	if (!err)
 		err = load_and_attach(l, cfg, pick, failure);

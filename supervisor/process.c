@@ -412,9 +412,18 @@ static void get_text(const struct mote_process *process, const struct mote_task 
 static void executed(struct mote_process *process, const struct mote_event_exec *event,
 		     uint64_t now)
 {
+	uint64_t start = start_of(process, &event->event);
+	char path[MOTE_EXE_MAX + 16];
+	unsigned int len;
+
 	/* The sample began after the event: it has this image, or a later one. */
-	mote_process_give_argv(process, event->event.pid, start_of(process, &event->event),
-			       event->exec_id, event->argv, event->argv_len, now);
+	mote_process_give_argv(process, event->event.pid, start, event->exec_id, event->argv,
+			       event->argv_len, now);
+	if (event->exe_flags & MOTE_EXE_ABSENT)
+		return;
+	len = mote_task_exe(event->argv + event->argv_len, event->exe_len, event->exe_flags, path,
+			    sizeof(path));
+	mote_process_give_exe(process, event->event.pid, start, event->exec_id, path, len, now);
 }
 
 static void take_events(struct mote_process *process, uint64_t until, uint64_t now)

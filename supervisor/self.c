@@ -218,6 +218,8 @@ static void set_network(struct mote_table *table, struct mote_row *row,
 	mote_network_stats(network, now, &stats);
 	if (stats.has_misses)
 		mote_row_set(table, row, SELF_HOOK_MISSES, stats.misses);
+	if (stats.has_events)
+		mote_row_set(table, row, SELF_SOCKET_EVENTS_DROPPED, stats.events_dropped);
 	mote_row_set(table, row, SELF_GRACE_AGE, stats.grace_age);
 	mote_row_set(table, row, SELF_SLOTS_WAITING, stats.waiting);
 }

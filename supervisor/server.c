@@ -173,7 +173,7 @@ static void begin_close(struct mote_server *server, struct mote_subscriber *sub)
 	for (unsigned int i = 0; i < MOTE_STREAMS; i++)
 		mote_server_leave(server, sub, i);
 	mote_subscriber_clear(sub, server->arena);
-	sub->key_wanted = sub->key_begun = sub->poll_wanted = 0;
+	sub->key_wanted = sub->key_begun = sub->key_again = sub->poll_wanted = 0;
 	/* Ends the operations that wait, as close() would not. */
 	if (sub->receiving || sub->blocked)
 		shutdown(sub->fd, SHUT_RDWR);

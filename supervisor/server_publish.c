@@ -38,7 +38,7 @@ static void queue_shared(struct mote_server *server, uint32_t id, unsigned int c
 		if (!takes(sub, class, stream))
 			continue;
 		if (mote_subscriber_queue(sub, server->arena, id, server->options->socket_queue)) {
-			mote_subscriber_lost(sub, stream, len);
+			mote_subscriber_missed(sub, stream, len);
 			log_slow(server);
 		}
 		if (sub->queued_bytes > server->queue_peak)
@@ -53,7 +53,7 @@ static void lose_class(struct mote_server *server, unsigned int class, unsigned 
 
 	mote_for_each_bit (i, server->present) {
 		if (takes(&server->subs[i], class, stream))
-			mote_subscriber_lost(&server->subs[i], stream, 0);
+			mote_subscriber_missed(&server->subs[i], stream, 0);
 	}
 }
 
@@ -208,6 +208,19 @@ static void encode_open(struct mote_server *server)
 	trim_logs(server);
 }
 
+/* Its last part is in the queue. */
+static void end_key(struct mote_subscriber *sub, unsigned int stream)
+{
+	uint32_t bit = 1u << stream;
+
+	if (!(sub->key_again & bit))
+		sub->key_wanted &= ~bit;
+	sub->key_begun &= ~bit;
+	sub->key_again &= ~bit;
+	sub->polled |= sub->poll_wanted & bit;
+	sub->poll_wanted &= ~bit;
+}
+
 /* The next part of a keyframe; false if it was lost at once, and is to begin again later. */
 static bool encode_key_part(struct mote_server *server, struct mote_subscriber *sub,
 			    unsigned int stream)
@@ -242,12 +255,8 @@ static bool encode_key_part(struct mote_server *server, struct mote_subscriber *
 	}
 	if (!(sub->key_begun & 1u << stream))
 		return false;
-	if (done) {
-		sub->key_wanted &= ~(1u << stream);
-		sub->key_begun &= ~(1u << stream);
-		sub->polled |= sub->poll_wanted & 1u << stream;
-		sub->poll_wanted &= ~(1u << stream);
-	}
+	if (done)
+		end_key(sub, stream);
 	return true;
 }
 

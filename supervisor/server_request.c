@@ -15,6 +15,7 @@ static void want_keyframe(struct mote_server *server, struct mote_subscriber *su
 {
 	sub->key_wanted |= 1u << stream;
 	sub->key_begun &= ~(1u << stream);
+	sub->key_again &= ~(1u << stream);
 	server->urgent |= 1u << stream;
 }
 

@@ -5,37 +5,73 @@
  */
 #include "settle.h"
 
+#include <errno.h>
 #include <link.h>
 #include <malloc.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "thread.h"
 
-/*
- * Libraries that only the start needs: their code and constants, half a megabyte of clean pages of
- * files, can go. What the dynamic linker wrote to is in segments that are writable, and stays.
- */
-static int forget_library(struct dl_phdr_info *info, size_t size, void *page)
+static void forget_segment(const struct dl_phdr_info *info, ElfW(Phdr) segment)
 {
-	static const char *const names[] = { "/libbpf.so", "/libelf.so",  "/libelf-",
-					     "/libz.so",   "/libzstd.so", "/libinih.so" };
-	bool found = false;
+	uintptr_t mask = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
+	uintptr_t from = info->dlpi_addr + segment.p_vaddr;
 
-	for (unsigned int i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		found |= strstr(info->dlpi_name, names[i]) != NULL;
-	for (unsigned int i = 0; found && i < info->dlpi_phnum; i++) {
+	madvise((void *)(from & ~mask), segment.p_memsz + (from & mask), MADV_DONTNEED);
+}
+
+/*
+ * Clean pages of files can go: they are back when somebody needs them. Of libraries, of which most
+ * is needed at the start only, all of them; of the program the first segment, which is the dynamic
+ * linker's, who is done. It goes last, as it has the list of the others. What was written to is in
+ * segments that are writable, and stays.
+ */
+static void forget_file(const struct dl_phdr_info *info, bool whole)
+{
+	ElfW(Phdr) first = { 0 };
+
+	for (unsigned int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-		uintptr_t mask = *(uintptr_t *)page - 1, from = info->dlpi_addr + segment->p_vaddr;
 
-		if (segment->p_type == PT_LOAD && !(segment->p_flags & PF_W))
-			madvise((void *)(from & ~mask), segment->p_memsz + (from & mask),
-				MADV_DONTNEED);
+		if (segment->p_type != PT_LOAD || segment->p_flags & PF_W)
+			continue;
+		if (!segment->p_offset)
+			first = *segment;
+		else if (whole)
+			forget_segment(info, *segment);
 	}
+	if (first.p_type == PT_LOAD)
+		forget_segment(info, first);
+}
+
+static int forget_library(struct dl_phdr_info *info, size_t size, void *unused)
+{
+	if (info->dlpi_name[0])
+		forget_file(info, true);
 	return 0;
+}
+
+/* After the libraries: the name of one of them, the dynamic linker, is in the program's first. */
+static int forget_program(struct dl_phdr_info *info, size_t size, void *unused)
+{
+	forget_file(info, false);
+	return 1;
+}
+
+/* What the loop calls of the C library but nobody calls between here and there. */
+static void call_library(void)
+{
+	char text[32];
+	int len = snprintf(text, sizeof(text), "%u", (unsigned int)getpid());
+
+	if (strtoull(text, NULL, 10) && !strstr(text, "xx") && !memchr(text, 'x', (size_t)len))
+		errno = 0;
 }
 
 extern char __data_start, _end; /* the linker's */
@@ -45,7 +81,9 @@ void mote_settle_memory(void)
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
 
 	malloc_trim(0);
-	dl_iterate_phdr(forget_library, &page);
+	dl_iterate_phdr(forget_library, NULL);
+	dl_iterate_phdr(forget_program, NULL); /* the first one that there is */
+	call_library();
 	for (uintptr_t at = (uintptr_t)&__data_start; at < (uintptr_t)&_end; at += page)
 		__atomic_fetch_or((char *)at, 0, __ATOMIC_RELAXED);
 	mote_thread_touch_stack();

@@ -27,11 +27,26 @@ int mote_subscriber_queue(struct mote_subscriber *sub, struct mote_arena *arena,
 	return 0;
 }
 
-void mote_subscriber_lost(struct mote_subscriber *sub, unsigned int stream, uint32_t bytes)
+static void count_lost(struct mote_subscriber *sub, uint32_t bytes)
 {
 	sub->frames_dropped++;
 	sub->bytes_dropped += bytes;
 	sub->tell_dropped = true;
+}
+
+void mote_subscriber_missed(struct mote_subscriber *sub, unsigned int stream, uint32_t bytes)
+{
+	if (!(sub->key_begun & 1u << stream)) {
+		mote_subscriber_lost(sub, stream, bytes);
+		return;
+	}
+	count_lost(sub, bytes);
+	sub->key_again |= 1u << stream;
+}
+
+void mote_subscriber_lost(struct mote_subscriber *sub, unsigned int stream, uint32_t bytes)
+{
+	count_lost(sub, bytes);
 	if (stream >= MOTE_STREAMS)
 		return;
 	/* A keyframe whose parts are lost begins again. A poll's stays a poll's. */
@@ -41,6 +56,7 @@ void mote_subscriber_lost(struct mote_subscriber *sub, unsigned int stream, uint
 	    sub->poll_wanted & 1u << stream)
 		sub->key_wanted |= 1u << stream;
 	sub->key_begun &= ~(1u << stream);
+	sub->key_again &= ~(1u << stream);
 }
 
 bool mote_subscriber_evict(struct mote_subscriber *sub, struct mote_arena *arena, uint32_t id)

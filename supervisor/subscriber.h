@@ -16,7 +16,7 @@
 #include "protocol.h"
 
 #define MOTE_QUEUE_FRAMES 256 /* a power of two */
-#define MOTE_SEND_VECTORS 16
+#define MOTE_SEND_VECTORS 32
 #define MOTE_NO_CLASS     0xff
 
 struct mote_subscriber {
@@ -33,7 +33,8 @@ struct mote_subscriber {
 	uint32_t key_wanted;            /* streams whose keyframe is owed */
 	uint32_t poll_wanted;           /* of these, those that were polled only */
 	uint32_t key_begun;             /* of these, those whose keyframe is on its way */
-	uint32_t polled; /* streams whose polled keyframe is in the queue to its end */
+	uint32_t key_again; /* of these, those that are owed one more when it has come to its end */
+	uint32_t polled;    /* streams whose polled keyframe is in the queue to its end */
 	struct mote_progress progress[MOTE_STREAMS];
 	/* Of a begun keyframe; updates between its parts do not change it. */
 	uint64_t key_sequence[MOTE_STREAMS];
@@ -72,6 +73,11 @@ int mote_subscriber_queue(struct mote_subscriber *sub, struct mote_arena *arena,
 bool mote_subscriber_evict(struct mote_subscriber *sub, struct mote_arena *arena, uint32_t id);
 /* Counts a frame that it did not get, and owes it a keyframe of that stream. */
 void mote_subscriber_lost(struct mote_subscriber *sub, unsigned int stream, uint32_t bytes);
+/*
+ * The same of an update. A keyframe that is on its way goes on, and one more follows: who loses
+ * updates faster than a keyframe takes would never have a whole one.
+ */
+void mote_subscriber_missed(struct mote_subscriber *sub, unsigned int stream, uint32_t bytes);
 
 /* Fills `msg` with what is to be sent next; false if there is nothing. */
 bool mote_subscriber_gather(struct mote_subscriber *sub, const struct mote_arena *arena);

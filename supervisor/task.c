@@ -212,23 +212,24 @@ static unsigned int append(char *path, unsigned int at, unsigned int size, const
 	return at + len;
 }
 
-unsigned int mote_task_exe(const struct mote_ident *ident, char *path, unsigned int size)
+unsigned int mote_task_exe(const char *names, unsigned int len, unsigned int flags, char *path,
+			   unsigned int size)
 {
-	unsigned int end = ident->exe_len <= MOTE_EXE_MAX ? ident->exe_len : 0;
+	unsigned int end = len <= MOTE_EXE_MAX ? len : 0;
 	unsigned int n = 0, name;
 
 	if (!end || !size)
 		return 0;
-	if (ident->exe_flags & MOTE_EXE_CUT)
+	if (flags & MOTE_EXE_CUT)
 		n = append(path, n, size, "...", 3);
 	/* Names from the file up: the last one is nearest to the root. */
 	for (; end > 0; end = name) {
-		for (name = end - 1; name > 0 && ident->exe[name - 1];)
+		for (name = end - 1; name > 0 && names[name - 1];)
 			name--;
 		n = append(path, n, size, "/", 1);
-		n = append(path, n, size, ident->exe + name, end - 1 - name);
+		n = append(path, n, size, names + name, end - 1 - name);
 	}
-	if (ident->exe_flags & MOTE_EXE_DELETED)
+	if (flags & MOTE_EXE_DELETED)
 		n = append(path, n, size, " (deleted)", 10);
 	path[n] = '\0';
 	return n;

@@ -50,8 +50,10 @@ void mote_task_adjust(struct mote_task *task);
 
 /*
  * The executable's path as readlink(/proc/PID/exe) gives it, " (deleted)" included, NUL-terminated;
- * "..." begins a path whose beginning is missing. Returns its length; 0: not known, or none.
+ * "..." begins a path whose beginning is missing. `names` and `flags` (MOTE_EXE_*) are those of a
+ * mote_ident. Returns its length; 0: not known, or none.
  */
-unsigned int mote_task_exe(const struct mote_ident *ident, char *path, unsigned int size);
+unsigned int mote_task_exe(const char *names, unsigned int len, unsigned int flags, char *path,
+			   unsigned int size);
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "load.h"
 #include "probes.h"
+#include "task.h"
 #include "tap.h"
 
 #define COMM "lifecycle"
@@ -34,6 +35,20 @@ struct tally {
 	unsigned int disorder;
 };
 
+/* Its command line and executable, and nothing after them. */
+static bool is_right(const struct mote_event_exec *exec, uint32_t len)
+{
+	const char *end = exec->argv + strlen(self_path) + 1;
+	char exe[MOTE_EXE_MAX + 16];
+
+	mote_task_exe(exec->argv + exec->argv_len, exec->exe_len, exec->exe_flags, exe,
+		      sizeof(exe));
+	return !strcmp(exec->event.comm, COMM) && exec->argv_len == end + 6 - exec->argv &&
+	       !strcmp(exec->argv, self_path) && !memcmp(end, "-exit\0", 6) &&
+	       !strcmp(exe, self_path) &&
+	       len == offsetof(struct mote_event_exec, argv) + exec->argv_len + exec->exe_len;
+}
+
 static void take(void *ctx, const void *record, uint32_t len)
 {
 	const struct mote_event *e = record;
@@ -53,11 +68,7 @@ static void take(void *ctx, const void *record, uint32_t len)
 	l->start[e->kind] = e->start;
 	if (e->kind == MOTE_EVENT_EXEC) {
 		l->argv_len = exec->argv_len;
-		l->argv_right = !strcmp(e->comm, COMM) &&
-				exec->argv_len == strlen(self_path) + 1 + 6 &&
-				!memcmp(exec->argv, self_path, strlen(self_path) + 1) &&
-				!memcmp(exec->argv + strlen(self_path) + 1, "-exit\0", 6) &&
-				len == offsetof(struct mote_event_exec, argv) + exec->argv_len;
+		l->argv_right = is_right(exec, len);
 	}
 	if (e->kind < MOTE_EVENT_EXIT)
 		return;

@@ -420,7 +420,7 @@ static void compare_exe(struct mote_probes_iterator *it, const int *pids, unsign
 		v.has_exe = false;
 		proc_exe(&v, id->pid);
 		path[0] = '\0';
-		mote_task_exe(id, path, sizeof(path));
+		mote_task_exe(id->exe, id->exe_len, id->exe_flags, path, sizeof(path));
 		same = v.has_exe ? same_path(id, path, v.exe) : !path[0];
 		if (!v.has_exe && !proc_stat(&v, id->pid))
 			continue; /* it has ended */

@@ -47,7 +47,7 @@ class Watched:
         if frame.type == DROPPED:
             self.lost = frame.body[0]
         elif frame.type == DATA and frame.name == "event":
-            self.events += map(self.stream.dict, frame.rows)
+            self.events += (e for e in map(self.stream.dict, frame.rows) if not e["protocol"])  # no sockets
 
     def count_dropped(self):
         """(since when, until when it was counted, mote_events_dropped_total) by a connection of its own."""

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """What a walk that leaves out sleeping processes must not miss: counters of a process that ran, and its
-nice, state and name, are right in the very next frame; what others change while it sleeps (parent,
+state and name, are right in the very next frame; what others change while it sleeps (nice, parent,
 cgroup, memory, oom_score_adj) within as many walks as docs/ARCHITECTURE.md says; births and deaths in
 any order; a pid that is given again at once. The task iterator is held to the same, without the delay."""
 import ctypes
@@ -212,15 +212,16 @@ def threads_come_and_go(watch):
 def nice_and_state(watch):
     pid = child()
     settled(watch, pid)
-    for what, act, good in (
-            ("nice", lambda: os.setpriority(os.PRIO_PROCESS, pid, 7), lambda row: row["nice"] == 7),
-            ("SIGSTOP", lambda: os.kill(pid, signal.SIGSTOP), lambda row: row["state"] == "T"),
-            ("nice of a stopped one", lambda: os.setpriority(os.PRIO_PROCESS, pid, 9), lambda row: row["nice"] == 9),
-            ("SIGCONT", lambda: os.kill(pid, signal.SIGCONT), lambda row: row["state"] in "SR")):
+    for what, act, good, late in (
+            ("nice", lambda: os.setpriority(os.PRIO_PROCESS, pid, 7), lambda row: row["nice"] == 7, watch.late),
+            ("SIGSTOP", lambda: os.kill(pid, signal.SIGSTOP), lambda row: row["state"] == "T", 1),
+            ("nice of a stopped one", lambda: os.setpriority(os.PRIO_PROCESS, pid, 9), lambda row: row["nice"] == 9,
+             watch.late),
+            ("SIGCONT", lambda: os.kill(pid, signal.SIGCONT), lambda row: row["state"] in "SR", 1)):
         act()
         time.sleep(0.02)
-        got = watch.within(pid, 1, good)
-        check(f"{watch.name}: {what} of a sleeping process is in the next frame", got is True, got)
+        got = watch.within(pid, late, good)
+        check(f"{watch.name}: {what} of a sleeping process, {late} frames later at most", got is True, got)
         for _ in range(3):
             watch.next()
     end(pid)

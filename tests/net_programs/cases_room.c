@@ -129,8 +129,67 @@ static void self_check(void)
 	close_pair(&p);
 }
 
+/* As if no program had seen its end: it is closed by nobody, and in the index. */
+static bool forget_end(struct mote_socket *s)
+{
+	u64 key = s->slot.key, value = (u64)s->slot.gen << 32 | (u32)(s - sockets);
+
+	s->closed = 0;
+	return !bpf_map_update_elem(map_fd("net_socket_index"), &key, &value, BPF_NOEXIST);
+}
+
+/* The walk finds sockets that ended unseen, and no others. */
+static void ended_unseen(void)
+{
+	struct sockaddr_storage to;
+	socklen_t len;
+	int lost = socket(AF_INET, SOCK_STREAM, 0);
+	struct mote_socket *s, *stays;
+	struct pair p, gone;
+	u64 key;
+
+	close(listen_on(SOCK_STREAM, AF_INET, false, &to, &len));
+	if (!connect(lost, (struct sockaddr *)&to, len))
+		die("connect to nobody");
+	open_pair(&p, AF_INET, false);
+	open_pair(&gone, AF_INET, false);
+	put(gone.client, 5);
+	get(gone.server, 5);
+	stays = of(lost);
+	s = of(gone.server);
+	key = s ? s->slot.key : 0;
+	close_pair(&gone);
+	check_closed(s, key, "a socket");
+	check(s && forget_end(s), "and nobody saw it");
+	walk("net_tcp");
+	check(s && s->closed && !in_index(key), "the walk finds it");
+	check(stays && !stays->closed && of(lost) == stays, "one that lost its connection stays");
+	check(of(p.client) && of(p.server) && of(p.listener), "and so do others");
+	close(lost);
+	close_pair(&p);
+}
+
+/* A slot of UDP that nobody closed, at the address of a TCP socket. */
+static void memory_of_udp(void)
+{
+	struct mote_socket *s;
+	struct pair p;
+
+	open_pair(&p, AF_INET, false);
+	s = of(p.client);
+	if (s)
+		s->protocol = MOTE_UDP;
+	put(p.client, 10);
+	check(s && s->closed && of(p.client) && of(p.client)->protocol == MOTE_TCP,
+	      "a dead UDP socket's slot is not TCP's");
+	check_moved("and what it moves counts", p.client, getpid(), 10, 0);
+	close_pair(&p);
+}
+
 void cases_of_room(void)
 {
+	ended_unseen();
+	memory_of_udp();
 	self_check();
 	no_room();
 }

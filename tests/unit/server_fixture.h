@@ -121,7 +121,7 @@ struct client {
 	char in[1 << 20];
 	size_t len;
 	uint64_t value[ROWS], totals;
-	unsigned int hellos, replies, notes, keys, updates, ended, frames;
+	unsigned int hellos, replies, notes, keys, whole, updates, ended, frames;
 	int code;
 	char text[160];
 	uint64_t lost_frames;
@@ -218,6 +218,8 @@ static inline void take_data(struct client *c, const struct mote_frame_header *h
 		memset(c->value, 0, sizeof(c->value));
 		c->keys++;
 	}
+	c->whole += header->flags & (MOTE_FRAME_KEY | MOTE_FRAME_KEY_PART) &&
+		    !(header->flags & MOTE_FRAME_MORE);
 	for (uint32_t i = 0; i < all->ptr[1].via.array.size; i++) {
 		const msgpack_object *row = all->ptr[1].via.array.ptr[i].via.array.ptr;
 

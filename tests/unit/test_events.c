@@ -277,6 +277,50 @@ static void test_exit_row(void **state)
 	assert_int_equal(row[EVENT_ARGV].type, MSGPACK_OBJECT_NIL);
 }
 
+/* A socket: of its process nothing is known but what its slot has. */
+static void test_socket_row(void **state)
+{
+	struct fixture *f = *state;
+	struct mote_event_socket event = {
+		.event = { .kind = MOTE_EVENT_CLOSED, .pid = 7, .uid = 5, .time = 9 },
+		.socket = 77,
+		.ends = { .local = { 127, 0, 0, 1 },
+			  .local_port = 80,
+			  .family = 2,
+			  .protocol = MOTE_TCP,
+			  .state = 10 },
+	};
+	uint64_t cursor = mote_events_source.head(&f->events);
+
+	fake_ring_put(&f->ring, &event, sizeof(event), 0);
+	event.event.kind = MOTE_EVENT_OPENED;
+	event.event.pid = 0;
+	event.socket = 0;
+	event.ends.remote_port = 1;
+	event.ends.protocol = MOTE_UDP;
+	fake_ring_put(&f->ring, &event, sizeof(event), 0);
+	expect(f, 9, 7);
+	assert_non_null(mote_events_next(&f->events, 9));
+	assert_true(next_row(&f->events, 1, &cursor));
+	assert_true(is_text(&row[EVENT_TYPE], "socket_closed"));
+	assert_int_equal(row[EVENT_PID].via.u64, 7);
+	assert_int_equal(row[EVENT_UID].via.u64, 5);
+	assert_int_equal(row[EVENT_PPID].type, MSGPACK_OBJECT_NIL);
+	assert_int_equal(row[EVENT_UTIME].type, MSGPACK_OBJECT_NIL);
+	assert_int_equal(row[EVENT_SOCKET].via.u64, 77);
+	assert_true(is_text(&row[EVENT_PROTOCOL], "tcp"));
+	assert_true(is_text(&row[EVENT_LOCAL_ADDRESS], "127.0.0.1"));
+	assert_int_equal(row[EVENT_LOCAL_PORT].via.u64, 80);
+	assert_int_equal(row[EVENT_REMOTE_ADDRESS].type, MSGPACK_OBJECT_NIL);
+	assert_true(is_text(&row[EVENT_STATE], "LISTEN"));
+	assert_true(next_row(&f->events, 1, &cursor));
+	assert_true(is_text(&row[EVENT_TYPE], "socket_opened"));
+	assert_int_equal(row[EVENT_PID].type, MSGPACK_OBJECT_NIL);
+	assert_int_equal(row[EVENT_SOCKET].type, MSGPACK_OBJECT_NIL);
+	assert_true(is_text(&row[EVENT_REMOTE_ADDRESS], "0.0.0.0"));
+	assert_true(is_text(&row[EVENT_STATE], "UNCONN"));
+}
+
 /* The connector: its datagrams become events; what has no room is counted. */
 static uint32_t datagram(void *buf, uint32_t pid)
 {
@@ -355,6 +399,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_rows_follow_seen, setup_used, teardown),
 		cmocka_unit_test_setup_teardown(test_patient, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_exec_row, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_socket_row, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_exit_row, setup, teardown),
 		cmocka_unit_test(test_connector),
 	};

@@ -254,6 +254,48 @@ static void a_full_table_counts_into_totals(void **state)
 	fixture_free(f);
 }
 
+/* A flow whose process found no room gets it when there is some, for what is still to come. */
+static void room_is_found_later(void **state)
+{
+	struct fixture *f = fixture_new(64, 64);
+	uint64_t id;
+
+	f->options.tables_network_processes = 3;
+	fixture_open(f);
+	assert_false(mote_network_crowded(f->network));
+	id = id_of(f, open_socket(f, 0x1000, MOTE_UDP));
+	for (uint32_t pid = 1; pid < 4; pid++) {
+		processes.lives[pid] = START(pid);
+		use(f, id, pid, 10);
+	}
+	tick(f, true);
+	assert_true(mote_network_crowded(f->network));
+	use(f, id, 3, 10);
+	tick(f, true);
+	update_both(f);
+	assert_null(client_row(&clients[0], (uint64_t[]){ 3, 3, 0 }, false));
+	process_dies(1);
+	for (int i = 0; i < 5; i++)
+		tick(f, true);
+	use(f, id, 3, 5);
+	tick(f, true);
+	update_both(f);
+	assert_true(process_row(3, 3)->there);
+	assert_int_equal(process_row(3, 3)->value[PROCESS_NETWORK_UDP_BYTES_SENT], 5);
+	assert_int_equal(clients[0].totals[PROCESS_NETWORK_UDP_BYTES_SENT], 30);
+	assert_int_equal(sum(&clients[0], PROCESS_NETWORK_UDP_BYTES_SENT), 45);
+	assert_int_equal(sum(&clients[1], FLOW_BYTES_SENT), 45);
+	/* And its end is its flow's, as of any other. */
+	process_dies(3);
+	for (int i = 0; i < 5; i++)
+		tick(f, true);
+	update_both(f);
+	assert_false(process_row(3, 3)->there);
+	assert_int_equal(rows_there(&clients[1]), 1);
+	assert_int_equal(sum(&clients[0], PROCESS_NETWORK_UDP_BYTES_SENT), 45);
+	fixture_free(f);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -266,6 +308,7 @@ int main(void)
 		TEST(a_pid_is_given_again),
 		TEST(one_that_comes_back_is_not_told_as_ended),
 		TEST(a_full_table_counts_into_totals),
+		TEST(room_is_found_later),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

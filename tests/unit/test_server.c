@@ -473,6 +473,45 @@ static void test_forgot_while_open(void **state)
 	fixture_free(f);
 }
 
+/*
+ * In each interval more ends than is remembered, and a keyframe takes longer than one: it comes to
+ * its end all the same, and so does the one that is owed for it.
+ */
+static void test_forgot_during_keyframe(void **state)
+{
+	struct fixture *f = fixture_new(4096, 16384, 65536, 64);
+	struct client *c = connect_client(f);
+
+	fill_source(f, ROWS, 500);
+	settle(f);
+	say(f, c, "subscribe process interval=100ms\n");
+	for (int i = 0; i < 60; i++) {
+		uint64_t next = f->now - f->now % (100 * MS) + 100 * MS;
+
+		for (uint32_t k = 0; k < ENDED + 10; k++) {
+			source_end(&f->source, k, next);
+			source_set(&f->source, k, 7, next);
+		}
+		tick(f);
+		c->space = 30000; /* of 256,000 */
+		settle(f);
+	}
+	assert_in_range(c->keys, 4, 8);
+	assert_true(c->whole >= c->keys - 1);
+	/* Then it is quiet: what is on its way, one more, and that is all. */
+	c->keys = c->whole = 0;
+	c->space = PENDING;
+	for (int i = 0; i < 10; i++) {
+		tick(f);
+		settle(f);
+		if (i > 1)
+			same_rows(f, c);
+	}
+	assert_in_range(c->keys, 1, 2);
+	assert_in_range(c->whole, c->keys, c->keys + 1);
+	fixture_free(f);
+}
+
 /* A completion of a connection that is gone is not its successor's. */
 static void test_generation(void **state)
 {
@@ -578,6 +617,7 @@ int main(void)
 		cmocka_unit_test(test_absent_stream_half_closed),
 		cmocka_unit_test(test_accept_fails),
 		cmocka_unit_test(test_forgot_while_open),
+		cmocka_unit_test(test_forgot_during_keyframe),
 		cmocka_unit_test(test_poll_evicted),
 		cmocka_unit_test(test_generation),
 		cmocka_unit_test(test_random),

@@ -204,31 +204,36 @@ static struct mote_ident ident(const char *names, unsigned int len, uint32_t fla
 	return id;
 }
 
+static unsigned int exe_of(const struct mote_ident *id, char *path, unsigned int size)
+{
+	return mote_task_exe(id->exe, id->exe_len, id->exe_flags, path, size);
+}
+
 static void makes_paths(void **state)
 {
 	struct mote_ident id = ident("bash\0bin\0usr", 13, 0);
 	char path[32];
 
-	assert_int_equal(mote_task_exe(&id, path, sizeof(path)), 13);
+	assert_int_equal(exe_of(&id, path, sizeof(path)), 13);
 	assert_string_equal(path, "/usr/bin/bash");
 	id = ident("init", 5, 0);
-	mote_task_exe(&id, path, sizeof(path));
+	exe_of(&id, path, sizeof(path));
 	assert_string_equal(path, "/init");
 	id = ident("a\0b", 4, MOTE_EXE_DELETED);
-	mote_task_exe(&id, path, sizeof(path));
+	exe_of(&id, path, sizeof(path));
 	assert_string_equal(path, "/b/a (deleted)");
 	id = ident("a\0b", 4, MOTE_EXE_CUT);
-	mote_task_exe(&id, path, sizeof(path));
+	exe_of(&id, path, sizeof(path));
 	assert_string_equal(path, ".../b/a");
 	id = ident("memfd:x", 8, MOTE_EXE_DETACHED | MOTE_EXE_DELETED);
-	mote_task_exe(&id, path, sizeof(path));
+	exe_of(&id, path, sizeof(path));
 	assert_string_equal(path, "/memfd:x (deleted)");
-	assert_int_equal(mote_task_exe(&id, path, 4), 3);
+	assert_int_equal(exe_of(&id, path, 4), 3);
 	assert_string_equal(path, "/me");
 	id.exe_len = 0;
-	assert_int_equal(mote_task_exe(&id, path, sizeof(path)), 0);
+	assert_int_equal(exe_of(&id, path, sizeof(path)), 0);
 	id.exe_len = MOTE_EXE_MAX + 1;
-	assert_int_equal(mote_task_exe(&id, path, sizeof(path)), 0);
+	assert_int_equal(exe_of(&id, path, sizeof(path)), 0);
 }
 
 int main(void)
