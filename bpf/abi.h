@@ -215,13 +215,13 @@ struct mote_event_ctl {
 };
 
 /*
- * What is known of a cgroup, in the order of the fields of the stream `cgroup` (schema.def): ns, bytes,
- * pages counted in bytes, numbers. Up to MOTE_CGROUP_FAST it is what a walk gives (cgroup.bpf.c); what
- * comes behind is only in the text of cgroupfs.
+ * What is known of a cgroup, in the order of the fields of the stream `cgroup` (schema.def): ns,
+ * bytes, pages counted in bytes, numbers. Up to MOTE_CGROUP_FAST it is what a walk gives
+ * (cgroup.bpf.c); what comes behind is only in the text of cgroupfs.
  */
 enum mote_cgroup_value {
 	MOTE_CGROUP_CPU_USAGE = 0,
-	MOTE_CGROUP_CPU_USER = 1,   /* as shown: user space applies cputime_adjust() to the walk's */
+	MOTE_CGROUP_CPU_USER = 1, /* as shown: user space applies cputime_adjust() to the walk's */
 	MOTE_CGROUP_CPU_SYSTEM = 2, /* the same */
 	MOTE_CGROUP_CPU_PERIODS = 3,
 	MOTE_CGROUP_CPU_THROTTLED = 4,
@@ -305,9 +305,9 @@ struct mote_cgroup_row {
 #define MOTE_CGROUP_NONE 0xffffffffu
 
 /*
- * The index from ids to rows: an open hash table, its size a power of two. User space writes it while
- * no walk is under way, the walk only `seen`. An id is at most MOTE_CGROUP_PROBES slots behind its
- * place, mote_cgroup_place().
+ * The index from ids to rows: an open hash table, its size a power of two. User space writes it
+ * while no walk is under way, the walk only `seen`. An id is at most MOTE_CGROUP_PROBES slots
+ * behind its place, mote_cgroup_place().
  */
 struct mote_cgroup_slot {
 	u64 id;   /* 0: free */
@@ -337,6 +337,8 @@ struct mote_cgroup_ctl {
 	u64 begun, done; /* walks */
 	u32 known;       /* cgroups of this walk that the index has */
 	u32 unknown;     /* and those it does not have, of which `fresh` has the first */
+	u32 has_stat;    /* 1: it can read what memory.stat shows */
+	u32 pad0;
 	struct mote_cgroup_new fresh[MOTE_CGROUP_NEW];
 };
 
@@ -345,7 +347,8 @@ enum mote_cgroup_event_kind {
 	MOTE_CGROUP_MKDIR = 1,
 	MOTE_CGROUP_RMDIR = 2,
 	MOTE_CGROUP_LISTED = 3, /* of a listing: is there */
-	MOTE_CGROUP_LIST_END = 4, /* `id`: the time at which it began; all that are there were told */
+	MOTE_CGROUP_LIST_END =
+		4, /* `id`: the time at which it began; all that are there were told */
 };
 
 /* The record is cut behind the name. */

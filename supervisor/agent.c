@@ -184,6 +184,8 @@ int mote_agent_probes(struct mote_agent *agent)
 		err = open_events(agent);
 	if (!err)
 		err = open_network_probes(agent);
+	if (!err && !minimal(agent))
+		err = mote_cgroups_new(options, &agent->cgroups);
 	return failed("probes", err);
 }
 
@@ -393,34 +395,49 @@ static int collect_network(struct mote_agent *agent)
 	return 0;
 }
 
+static void cgroups_are_absent(struct mote_agent *agent, const char *why)
+{
+	mote_hello_absent(&agent->hello, MOTE_STREAM_CGROUP, -1, why);
+	mote_hello_absent(&agent->hello, MOTE_STREAM_CGROUP_EVENT, -1, why);
+}
+
 static int collect_cgroups(struct mote_agent *agent)
 {
 	const struct mote_tier *tier;
-	int err = mote_cgroups_open(agent->options, &agent->tiers, &agent->cgroups);
+	int err =
+		mote_cgroups_open(agent->cgroups, mote_engine_direct(agent->engine), &agent->tiers);
 
-	if (err)
-		return err;
-	if (!agent->cgroups) {
+	if (err == -ENOENT)
+		mote_log(MOTE_LOG_ERROR,
+			 "[cgroup] source = iterator, but it is not to be had: see moted --check");
+	if (err == -EOPNOTSUPP) {
 		tier = mote_tiers_find(&agent->tiers, "cgroups");
-		mote_hello_absent(&agent->hello, MOTE_STREAM_CGROUP, -1, tier->reason);
+		cgroups_are_absent(agent, tier->reason);
+		mote_cgroups_close(agent->cgroups);
+		agent->cgroups = NULL;
 		return 0;
 	}
-	for (unsigned int i = 0; i < CGROUP__FIELDS; i++) {
+	for (unsigned int i = 0; !err && i < CGROUP__FIELDS; i++) {
 		const char *why = mote_cgroups_why(agent->cgroups, i);
 
 		if (why)
 			mote_hello_absent(&agent->hello, MOTE_STREAM_CGROUP, (int)i, why);
 	}
 	agent->sources[MOTE_STREAM_CGROUP] =
-		(struct mote_source){ &mote_cgroup_source, mote_cgroups_set(agent->cgroups) };
-	return 0;
+		mote_cgroups_source(agent->cgroups, MOTE_STREAM_CGROUP);
+	agent->sources[MOTE_STREAM_CGROUP_EVENT] =
+		mote_cgroups_source(agent->cgroups, MOTE_STREAM_CGROUP_EVENT);
+	if (!agent->sources[MOTE_STREAM_CGROUP_EVENT].ops)
+		mote_hello_absent(&agent->hello, MOTE_STREAM_CGROUP_EVENT, -1,
+				  "no source of cgroup events here");
+	return err;
 }
 
 static void host_is_absent(struct mote_agent *agent)
 {
 	for (int i = MOTE_STREAM_CPU; i <= MOTE_STREAM_FILESYSTEM; i++)
 		mote_hello_absent(&agent->hello, i, -1, "mode = minimal");
-	mote_hello_absent(&agent->hello, MOTE_STREAM_CGROUP, -1, "mode = minimal");
+	cgroups_are_absent(agent, "mode = minimal");
 }
 
 int mote_agent_collect(struct mote_agent *agent)

@@ -166,7 +166,8 @@ void mote_cgroup_files_begin(struct mote_cgroup_files *files, uint64_t now, unsi
 	files->node = files->file = 0;
 	files->slow_left = turn(files);
 	files->last_slow = now;
-	mote_cgroup_other_clear(files->config.set);
+	if (!files->config.given)
+		mote_cgroup_other_clear(files->config.set);
 }
 
 /* Something happened in it since its slow files were read. */
@@ -394,10 +395,10 @@ unsigned int mote_cgroup_files_push(struct mote_cgroup_files *files, struct mote
 {
 	unsigned int busy = begin_jobs(files), n = 0, length;
 
-	if (!busy) {
+	if (!busy && !files->config.given)
 		mote_cgroup_other_done(files->config.set, files->now);
+	if (!busy)
 		return 0;
-	}
 	length = (busy + files->at_a_time - 1) / files->at_a_time;
 	files->text_used = files->path_used = 0;
 	for (unsigned int i = 0; i < JOBS && n < room; i++) {

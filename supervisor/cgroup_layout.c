@@ -74,6 +74,22 @@ static void choose(struct mote_cgroup_layout *layout)
 	}
 }
 
+/* `4:memory:/` in /proc/self/cgroup */
+static int number_of(const char *controller)
+{
+	FILE *file = fopen("/proc/self/cgroup", "re");
+	char line[512], list[128];
+	int number, found = 0;
+
+	while (file && !found && fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "%d:%127[^:]", &number, list) == 2 && has_word(list, controller))
+			found = number;
+	}
+	if (file)
+		fclose(file);
+	return found;
+}
+
 void mote_cgroup_layout_open(struct mote_cgroup_layout *layout, const char *mountinfo)
 {
 	FILE *file = fopen(mountinfo ?: "/proc/self/mountinfo", "re");
@@ -89,6 +105,15 @@ void mote_cgroup_layout_open(struct mote_cgroup_layout *layout, const char *moun
 	if (file)
 		fclose(file);
 	choose(layout);
+	if (layout->version == 1)
+		layout->hierarchy = number_of(names[layout->primary]);
+}
+
+void mote_cgroup_layout_unify(struct mote_cgroup_layout *layout)
+{
+	layout->version = layout->root[MOTE_CGROUP_UNIFIED] >= 0 ? 2 : 0;
+	layout->primary = MOTE_CGROUP_UNIFIED;
+	layout->hierarchy = 0;
 }
 
 void mote_cgroup_layout_close(struct mote_cgroup_layout *layout)

@@ -16,12 +16,15 @@ struct mote_cgroup_layout {
 	unsigned int version; /* 2; 1 where controllers are in hierarchies of version 1; 0: none */
 	bool hybrid;          /* version 1, and version 2 beside it */
 	int root[MOTE_CGROUP_CONTROLLERS];   /* -1: not mounted */
+	int hierarchy;                       /* number of the primary one; 0: version 2 */
 	enum mote_cgroup_controller primary; /* whose directories and ids are the cgroups' */
 	char mount[MOTE_CGROUP_CONTROLLERS][MOTE_CGROUP_MOUNT];
 };
 
 /* Reads `mountinfo` (NULL: /proc/self/mountinfo). Always gives a layout. */
 void mote_cgroup_layout_open(struct mote_cgroup_layout *layout, const char *mountinfo);
+/* Version 2 alone, whatever is beside it. */
+void mote_cgroup_layout_unify(struct mote_cgroup_layout *layout);
 void mote_cgroup_layout_close(struct mote_cgroup_layout *layout);
 
 #endif

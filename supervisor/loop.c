@@ -138,7 +138,7 @@ int mote_loop_open(const struct mote_loop_parts *parts, struct mote_loop **out)
 	loop->naming_index = files + 2;
 	loop->self_index = files + 3;
 	loop->cgroups_index = loop->self_index + MOTE_SELF_FILES;
-	loop->network_index = loop->cgroups_index + 1;
+	loop->network_index = loop->cgroups_index + MOTE_CGROUPS_INDICES;
 	if (parts->host)
 		mote_host_hold(parts->host, parts->engine);
 	read_offsets(&loop->boot_offset, &loop->real_offset);
@@ -385,7 +385,7 @@ static uint32_t available(const struct mote_loop *loop)
 	if (loop->parts.network)
 		streams |= MOTE_NETWORK_STREAMS;
 	if (loop->parts.cgroups)
-		streams |= BIT(CGROUP);
+		streams |= MOTE_CGROUP_STREAMS;
 	return streams;
 }
 
@@ -475,7 +475,7 @@ static uint32_t sample(struct mote_loop *loop, uint64_t now)
 	if (parts->cgroups) {
 		if (!loop->with_cgroups)
 			mote_cgroups_drain(parts->cgroups, now);
-		sampled |= loop->streams & BIT(CGROUP);
+		sampled |= loop->streams & MOTE_CGROUP_STREAMS;
 	}
 	if (loop->streams & (BIT(SELF) | BIT(TABLE))) {
 		mote_self_sample(parts->self, parts->from, now);
@@ -614,8 +614,8 @@ static void file_completed(struct mote_loop *loop, const struct mote_cqe *cqe)
 		mote_naming_complete(parts->naming, step, cqe->res);
 	else if (index < loop->cgroups_index)
 		mote_self_complete(parts->self, index - loop->self_index, step, cqe->res);
-	else if (index == loop->cgroups_index)
-		mote_cgroups_complete(parts->cgroups, step, cqe->res);
+	else if (index < loop->network_index)
+		mote_cgroups_complete(parts->cgroups, index - loop->cgroups_index, step, cqe->res);
 	else
 		mote_network_complete(parts->network, index - loop->network_index, step, cqe->res);
 }

@@ -116,6 +116,8 @@ static void cgroup_tables(const struct mote_cgroups *cgroups,
 	mote_cgroups_stats(cgroups, &stats);
 	each(ctx, "cgroups", "{cgroup}", &stats.rows);
 	each(ctx, "cgroup_names", "{cgroup}", &stats.nodes);
+	if (stats.events.size)
+		each(ctx, "cgroup_event_buffer", "By", &stats.events);
 }
 
 void mote_self_tables(const struct mote_self_sources *from,
