@@ -151,6 +151,9 @@ $(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/supervisor.a $(BUILD)/libmote.a
 $(BUILD)/tests/helpers/%: tests/helpers/%.c $(BUILD)/supervisor.a
 	@mkdir -p $(@D)
 	$(CC) $(MOTE_CFLAGS) $(MOTE_LDFLAGS) -MMD -MP -o $@ $< $(BUILD)/supervisor.a $(MOTE_LIBS)
+$(BUILD)/tests/helpers/cgroupdiff: tests/helpers/cgroupdiff.c $(BUILD)/supervisor.a $(BUILD)/libmote.a
+	@mkdir -p $(@D)
+	$(CC) $(MOTE_CFLAGS) -iquote clients $(MOTE_LDFLAGS) -MMD -MP -o $@ $< $(BUILD)/supervisor.a $(BUILD)/libmote.a $(MOTE_LIBS)
 $(BUILD)/tests/helpers/idle_sockets: tests/helpers/idle_sockets.c $(BUILD)/libmote.a
 	@mkdir -p $(@D)
 	$(CC) $(MOTE_CFLAGS) -iquote clients $(MOTE_LDFLAGS) -MMD -MP -o $@ $(filter-out %.h,$^) $(MOTE_LIBS)

@@ -17,7 +17,9 @@
 #define SLOT_WALK  5  /* of the iterators' */
 #define AGAIN_MAX  64 /* walks a sample */
 #define BIT(value) (1ull << MOTE_CGROUP_##value)
-#define CPU_TIME   (BIT(CPU_USAGE) | BIT(CPU_USER) | BIT(CPU_SYSTEM))
+#define CPU_STAT                                                               \
+	(BIT(CPU_USAGE) | BIT(CPU_USER) | BIT(CPU_SYSTEM) | BIT(CPU_PERIODS) | \
+	 BIT(CPU_THROTTLED) | BIT(CPU_THROTTLED_TIME))
 
 enum { WALK, FLUSH, ROOT_CPU };
 
@@ -164,7 +166,7 @@ static void take_root_cpu(struct mote_cgroup_iter *iter)
 		if (!row->changed || iter->set->nodes[row->node].level)
 			continue;
 		if (!mote_parse_cgroup(mote_cgroup_files(2, &n), text, &values))
-			mote_cgroup_row_take(row, CPU_TIME, &values, iter->now);
+			mote_cgroup_row_take(row, CPU_STAT, &values, iter->now);
 	}
 }
 

@@ -47,6 +47,7 @@ struct mote_cgroups {
 	uint64_t own;            /* id of the cgroup that mote is in */
 	uint64_t now;
 	uint64_t collected; /* when a collection began last, ns; 0: never */
+	uint64_t collections;
 	unsigned int reads; /* at a time */
 	enum step step;
 	bool listed;
@@ -359,6 +360,7 @@ void mote_cgroups_begin(struct mote_cgroups *cgroups, uint64_t now)
 {
 	mote_cgroups_drain(cgroups, now);
 	cgroups->collected = now;
+	cgroups->collections++;
 	cgroups->step = IDLE;
 	if (cgroups->iter)
 		mote_cgroup_iter_begin(cgroups->iter, now);
@@ -425,7 +427,8 @@ void mote_cgroups_stats(const struct mote_cgroups *cgroups, struct mote_cgroups_
 
 	if (cgroups->files)
 		mote_cgroup_files_stats(cgroups->files, &files);
-	*stats = (struct mote_cgroups_stats){ .errors = files.errors };
+	*stats = (struct mote_cgroups_stats){ .errors = files.errors,
+					      .collections = cgroups->collections };
 	if (cgroups->iter)
 		stats->errors += mote_cgroup_iter_errors(cgroups->iter);
 	mote_cgroup_set_fill(&cgroups->set, &stats->rows);

@@ -46,6 +46,7 @@ void mote_cgroups_complete(struct mote_cgroups *cgroups, uint32_t index, uint32_
 
 struct mote_cgroups_stats {
 	struct mote_fill rows, nodes, events;
+	uint64_t collections;
 	uint64_t errors; /* reads that failed though the cgroup was there */
 };
 void mote_cgroups_stats(const struct mote_cgroups *cgroups, struct mote_cgroups_stats *stats);

@@ -253,8 +253,10 @@ void mote_self_sample(struct mote_self *self, const struct mote_self_sources *fr
 	set_process(self, row);
 	set_loop(self->self, row, from->loop);
 	set_server(self->self, row, &server);
-	if (from->cgroups)
+	if (from->cgroups) {
 		mote_cgroups_stats(from->cgroups, &cgroups);
+		mote_row_set(self->self, row, SELF_CGROUP_COLLECTIONS, cgroups.collections);
+	}
 	mote_row_set(self->self, row, SELF_READ_ERRORS,
 		     host.read_errors + from->loop->read_errors + cgroups.errors);
 	mote_row_set(self->self, row, SELF_PARSE_ERRORS, host.parse_errors);
