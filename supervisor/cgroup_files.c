@@ -14,11 +14,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "lazy.h"
 #include "tag.h"
 
-#define JOBS      96
-#define TEXT      (48 * 1024)
-#define PATHS     (16 * 1024)
+#define JOBS      64
+#define TEXT      (32 * 1024)
+#define PATHS     (8 * 1024)
 #define BYTES_MAX (16 * 1024) /* of a text that is read in one go */
 #define NS_PER_MS 1000000ull
 #define RESERVE   256 /* descriptors for everything else */
@@ -40,7 +41,7 @@ struct job {
 /* Descriptors of a node, for the files that are read each time. */
 struct pool {
 	uint64_t id;
-	int fd[HOT_MAX]; /* -1: not open */
+	int fd1[HOT_MAX]; /* and 1; 0: not open */
 };
 
 struct mote_cgroup_files {
@@ -89,13 +90,8 @@ static int open_pool(struct mote_cgroup_files *files)
 	files->pool_max = files->hot ? pool_size(files->config.options) : 0;
 	if (!files->pool_max)
 		return 0;
-	files->pool = malloc(nodes * sizeof(*files->pool));
-	if (!files->pool)
-		return -ENOMEM;
-	memset(files->pool, 0xff, nodes * sizeof(*files->pool));
-	for (uint32_t i = 0; i < nodes; i++)
-		files->pool[i].id = 0;
-	return 0;
+	files->pool = mote_lazy_alloc(nodes * sizeof(*files->pool));
+	return files->pool ? 0 : -ENOMEM;
 }
 
 /* Files that give nothing that the walk does not give are not read. */
@@ -109,12 +105,11 @@ static bool is_needed(const struct mote_cgroup_files *files, unsigned int file)
 int mote_cgroup_files_open(const struct mote_cgroup_files_config *config,
 			   struct mote_cgroup_files **out)
 {
-	struct mote_cgroup_files *files = malloc(sizeof(*files));
+	struct mote_cgroup_files *files = mote_lazy_alloc(sizeof(*files));
 	int err;
 
 	if (!files)
 		return -ENOMEM;
-	memset(files, 0, sizeof(*files));
 	files->config = *config;
 	files->table = mote_cgroup_files(config->layout->version, &files->n);
 	for (unsigned int i = 0; i < files->n; i++)
@@ -124,7 +119,7 @@ int mote_cgroup_files_open(const struct mote_cgroup_files_config *config,
 	files->node = config->set->nnodes;
 	err = open_pool(files);
 	if (err) {
-		free(files);
+		mote_lazy_free(files, sizeof(*files));
 		return err;
 	}
 	*out = files;
@@ -135,14 +130,14 @@ void mote_cgroup_files_close(struct mote_cgroup_files *files)
 {
 	if (!files)
 		return;
-	for (uint32_t i = 0; files->pool && i < files->config.set->nnodes; i++) {
+	for (uint32_t i = 0; files->pool && i < files->config.set->fresh_node; i++) {
 		for (unsigned int k = 0; k < HOT_MAX; k++) {
-			if (files->pool[i].fd[k] >= 0)
-				close(files->pool[i].fd[k]);
+			if (files->pool[i].fd1[k])
+				close(files->pool[i].fd1[k] - 1);
 		}
 	}
-	free(files->pool);
-	free(files);
+	mote_lazy_free(files->pool, files->config.set->nnodes * sizeof(*files->pool));
+	mote_lazy_free(files, sizeof(*files));
 }
 
 /*
@@ -223,7 +218,7 @@ static bool next_file(struct mote_cgroup_files *files, uint32_t *node, uint32_t 
 {
 	const struct mote_cgroup_set *set = files->config.set;
 
-	for (; files->node < set->nnodes; files->node++, files->file = 0) {
+	for (; files->node < set->fresh_node; files->node++, files->file = 0) {
 		if (!set->nodes[files->node].id || set->nodes[files->node].row == MOTE_CGROUP_NONE)
 			continue;
 		if (!files->file)
@@ -247,7 +242,7 @@ static struct pool *pool_of(struct mote_cgroup_files *files, uint32_t node)
 	if (!pool || pool->id == id)
 		return pool;
 	for (unsigned int i = 0; i < HOT_MAX; i++) {
-		if (pool->fd[i] >= 0)
+		if (pool->fd1[i])
 			return NULL;
 	}
 	pool->id = id;
@@ -266,8 +261,8 @@ static bool begin_job(struct mote_cgroup_files *files, struct job *job)
 	if (job->file >= files->hot)
 		return true;
 	pool = pool_of(files, job->node);
-	if (pool && pool->fd[job->file] >= 0) {
-		job->fd = pool->fd[job->file];
+	if (pool && pool->fd1[job->file]) {
+		job->fd = pool->fd1[job->file] - 1;
 		job->pooled = true;
 		job->stage = READ;
 	}
@@ -277,14 +272,14 @@ static bool begin_job(struct mote_cgroup_files *files, struct job *job)
 /* One descriptor of a node whose cgroup is gone. */
 static bool begin_close(struct mote_cgroup_files *files, struct job *job, uint32_t *from)
 {
-	for (; files->pool && *from < files->config.set->nnodes * HOT_MAX; ++*from) {
+	for (; files->pool && *from < files->config.set->fresh_node * HOT_MAX; ++*from) {
 		struct pool *pool = &files->pool[*from / HOT_MAX];
-		int *fd = &pool->fd[*from % HOT_MAX];
+		int *fd1 = &pool->fd1[*from % HOT_MAX];
 
-		if (*fd < 0 || pool->id == files->config.set->nodes[*from / HOT_MAX].id)
+		if (!*fd1 || pool->id == files->config.set->nodes[*from / HOT_MAX].id)
 			continue;
-		*job = (struct job){ .stage = CLOSE, .fd = *fd };
-		*fd = -1;
+		*job = (struct job){ .stage = CLOSE, .fd = *fd1 - 1 };
+		*fd1 = 0;
 		files->pooled--;
 		return true;
 	}
@@ -465,7 +460,7 @@ static void done(struct mote_cgroup_files *files, struct job *job)
 	if (job->pooled) {
 		job->stage = FREE;
 	} else if (pool && pool->id == job->id && files->pooled < files->pool_max) {
-		pool->fd[job->file] = job->fd;
+		pool->fd1[job->file] = job->fd + 1;
 		files->pooled++;
 		job->stage = FREE;
 	}
@@ -476,7 +471,7 @@ static void failed(struct mote_cgroup_files *files, struct job *job, int err)
 {
 	not_there(files, job, err);
 	if (job->pooled) {
-		files->pool[job->node].fd[job->file] = -1;
+		files->pool[job->node].fd1[job->file] = 0;
 		files->pooled--;
 	}
 	job->stage = job->fd >= 0 ? CLOSE : FREE;

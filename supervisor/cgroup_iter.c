@@ -141,7 +141,7 @@ static void take_cputime(struct mote_cgroup_row *row)
 
 static void take_rows(struct mote_cgroup_iter *iter)
 {
-	for (uint32_t i = 0; i < iter->set->max; i++) {
+	for (uint32_t i = 0; i < iter->set->fresh_row; i++) {
 		struct mote_cgroup_row *row = &iter->set->rows[i];
 
 		if (!row->changed || row->written <= iter->before)
@@ -160,7 +160,7 @@ static void take_root_cpu(struct mote_cgroup_iter *iter)
 	struct mote_text text = mote_file_text(&iter->file[ROOT_CPU]);
 	unsigned int n;
 
-	for (uint32_t i = 0; text.len && i < iter->set->max; i++) {
+	for (uint32_t i = 0; text.len && i < iter->set->fresh_row; i++) {
 		struct mote_cgroup_row *row = &iter->set->rows[i];
 
 		if (!row->changed || iter->set->nodes[row->node].level)

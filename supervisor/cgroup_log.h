@@ -16,7 +16,7 @@
 
 struct mote_cgroup_log {
 	struct mote_ringbuf *ring; /* NULL: nothing tells */
-	const u64 *dropped;        /* the kernel's count, or NULL */
+	const uint64_t *dropped;   /* a count, or NULL */
 	const struct mote_cgroup_set *set;
 	uint64_t seen; /* position up to which the set has them */
 };

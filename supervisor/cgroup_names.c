@@ -6,8 +6,11 @@
 #include "cgroup_names.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "lazy.h"
 
 #define BLOCK_TEXT 27
 #define NAME_MAX_  255
@@ -19,37 +22,43 @@ struct mote_cgroup_block {
 };
 _Static_assert(sizeof(struct mote_cgroup_block) == 32, "blocks have no gaps");
 
+/* Its pages are touched as they come into use. */
 int mote_cgroup_names_open(struct mote_cgroup_names *names, uint32_t blocks)
 {
-	names->n = blocks;
-	names->blocks = malloc(blocks * sizeof(*names->blocks));
-	if (!names->blocks)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < blocks; i++) {
-		names->blocks[i] = (struct mote_cgroup_block){ .next = i + 1 < blocks ? i + 2 : 0 };
-	}
-	names->free = 1;
-	return 0;
+	*names = (struct mote_cgroup_names){ .n = blocks };
+	names->blocks = mote_lazy_alloc(blocks * sizeof(*names->blocks));
+	return names->blocks ? 0 : -ENOMEM;
 }
 
 void mote_cgroup_names_close(struct mote_cgroup_names *names)
 {
-	free(names->blocks);
+	mote_lazy_free(names->blocks, names->n * sizeof(*names->blocks));
 	*names = (struct mote_cgroup_names){ 0 };
+}
+
+/* Adds never used blocks to the free ones; false: there are none left. */
+static bool more(struct mote_cgroup_names *names, uint32_t *link)
+{
+	if (names->fresh == names->n)
+		return false;
+	names->blocks[names->fresh].next = 0;
+	*link = ++names->fresh;
+	return true;
 }
 
 uint32_t mote_cgroup_names_put(struct mote_cgroup_names *names, const char *name, uint32_t len)
 {
-	uint32_t handle = names->free, *link = &names->free;
+	uint32_t handle, *link = &names->free;
 
 	if (len > NAME_MAX_)
 		len = NAME_MAX_;
 	/* The blocks it takes are the first of the free ones: the chain is there already. */
 	for (uint32_t left = len ? len : 1; left; left -= left < BLOCK_TEXT ? left : BLOCK_TEXT) {
-		if (!*link)
+		if (!*link && !more(names, link))
 			return 0;
 		link = &names->blocks[*link - 1].next;
 	}
+	handle = names->free;
 	names->free = *link;
 	*link = 0;
 	for (uint32_t i = handle; i; i = names->blocks[i - 1].next) {

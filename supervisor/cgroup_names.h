@@ -10,7 +10,9 @@
 
 struct mote_cgroup_names {
 	struct mote_cgroup_block *blocks;
-	uint32_t n, free; /* a list of free blocks: number and 1 */
+	uint32_t n;
+	uint32_t free;  /* a list of blocks that were given back: number and 1 */
+	uint32_t fresh; /* blocks from here on have never been in use */
 };
 
 int mote_cgroup_names_open(struct mote_cgroup_names *names, uint32_t blocks); /* 0 or -ENOMEM */

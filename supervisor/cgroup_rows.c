@@ -83,8 +83,12 @@ static bool row(void *ctx, uint64_t since, uint64_t *cursor, msgpack_packer *pk)
 	const struct mote_cgroup_set *set = ctx;
 	uint64_t at = *cursor;
 
-	while (at <= set->max && (!set->rows[at].changed || set->rows[at].changed <= since))
-		at++;
+	for (; at <= set->max; at++) {
+		if (at == set->fresh_row && at < set->max)
+			at = set->max; /* `other` */
+		if (set->rows[at].changed > since)
+			break;
+	}
 	if (at > set->max)
 		return false;
 	*cursor = at + 1;

@@ -12,47 +12,47 @@
 #include <string.h>
 
 #include "cgroup_filter.h"
+#include "lazy.h"
 
 #define NODES_PER_ROW   2
 #define BLOCKS_PER_NODE 2 /* of a name: 54 bytes */
-#define SLOTS_PER_ROW   8
+#define SLOTS_PER_ROW   8 /* of the walk's, which knows those without a name, too */
+#define SLOTS_OWN       4
 #define ENDED_MIN       64
 
-uint32_t mote_cgroup_index_size(uint32_t rows)
+static uint32_t power_of_two(uint32_t least)
 {
 	uint32_t size = 256;
 
-	while (size < rows * SLOTS_PER_ROW)
+	while (size < least)
 		size *= 2;
 	return size;
 }
 
-/* Not zeros, of which the compiler would make a calloc() that touches nothing. */
-static void *touched(size_t size)
+uint32_t mote_cgroup_index_size(uint32_t rows)
 {
-	void *p = malloc(size);
-
-	if (p)
-		memset(p, 0xff, size);
-	return p;
+	return power_of_two(rows * SLOTS_PER_ROW);
 }
 
+/*
+ * The index is touched, as any of it may be written next. All else is used from the beginning on,
+ * and touched as far as mote_cgroup_set_settle() finds it likely to be.
+ */
 static int allocate(struct mote_cgroup_set *set)
 {
-	uint32_t slots = mote_cgroup_index_size(set->max);
+	uint32_t slots = set->own_memory ? power_of_two(set->max * SLOTS_OWN)
+					 : mote_cgroup_index_size(set->max);
 
 	if (set->own_memory) {
-		set->rows = touched((set->max + 1) * sizeof(*set->rows));
-		set->index = touched(slots * sizeof(*set->index));
+		set->rows = mote_lazy_alloc((set->max + 1) * sizeof(*set->rows));
+		set->index = malloc(slots * sizeof(*set->index));
 	}
-	set->nodes = touched(set->nnodes * sizeof(*set->nodes));
-	set->free_rows = touched(set->max * sizeof(*set->free_rows));
-	set->ended = touched(set->ended_max * sizeof(*set->ended));
+	set->nodes = mote_lazy_alloc(set->nnodes * sizeof(*set->nodes));
+	set->free_rows = calloc(set->max, sizeof(*set->free_rows));
+	set->ended = calloc(set->ended_max, sizeof(*set->ended));
 	if (!set->rows || !set->index || !set->nodes || !set->free_rows || !set->ended)
 		return -ENOMEM;
-	memset(set->rows, 0, (set->max + 1) * sizeof(*set->rows));
 	memset(set->index, 0, slots * sizeof(*set->index));
-	memset(set->ended, 0, set->ended_max * sizeof(*set->ended));
 	set->mask = slots - 1;
 	return mote_cgroup_names_open(&set->names, set->nnodes * BLOCKS_PER_NODE);
 }
@@ -69,27 +69,59 @@ int mote_cgroup_set_open(struct mote_cgroup_set *set, const struct mote_options 
 					 .own_memory = !rows,
 					 .max = max,
 					 .nnodes = max * NODES_PER_ROW,
+					 .free_node = MOTE_CGROUP_NONE,
 					 .ended_max = max < 2 * ENDED_MIN ? ENDED_MIN : max / 2 };
 	err = allocate(set);
-	if (err) {
+	if (err)
 		mote_cgroup_set_close(set);
-		return err;
-	}
-	for (uint32_t i = 0; i < max; i++)
-		set->free_rows[i] = max - 1 - i;
-	set->nfree = max;
-	for (uint32_t i = 0; i < set->nnodes; i++)
-		set->nodes[i] = (struct mote_cgroup_node){ .next = i + 1 };
-	return 0;
+	return err;
+}
+
+/* One byte of each page of the first `n` of `of`, or as many as there are. */
+static void touch(void *memory, size_t size, uint64_t n, uint64_t of)
+{
+	volatile char *byte = memory;
+
+	n = n < of ? n : of;
+	for (size_t i = 0; i < n * size; i += 4096)
+		byte[i] = byte[i];
+}
+
+/* Room for twice as many as there are now, and some more. */
+void mote_cgroup_set_settle(struct mote_cgroup_set *set)
+{
+	uint64_t nodes = 2 * (uint64_t)set->used_nodes + 64;
+
+	if (set->own_memory)
+		touch(set->rows, sizeof(*set->rows), nodes, set->max + 1);
+	touch(set->nodes, sizeof(*set->nodes), nodes, set->nnodes);
+	touch(set->free_rows, sizeof(*set->free_rows), set->max, set->max);
+	touch(set->ended, sizeof(*set->ended), set->ended_max, set->ended_max);
+	touch(set->names.blocks, 32, nodes * BLOCKS_PER_NODE, set->names.n);
+}
+
+/* Rows that never had an owner come after those that were given back. */
+static uint32_t rows_in_use(const struct mote_cgroup_set *set)
+{
+	return set->fresh_row - set->nfree;
+}
+
+static uint32_t take_row(struct mote_cgroup_set *set)
+{
+	uint32_t row = set->nfree ? set->free_rows[--set->nfree] : set->fresh_row++;
+
+	if (rows_in_use(set) > set->peak)
+		set->peak = rows_in_use(set);
+	return row;
 }
 
 void mote_cgroup_set_close(struct mote_cgroup_set *set)
 {
 	if (set->own_memory) {
-		free(set->rows);
+		mote_lazy_free(set->rows, (set->max + 1) * sizeof(*set->rows));
 		free(set->index);
 	}
-	free(set->nodes);
+	mote_lazy_free(set->nodes, set->nnodes * sizeof(*set->nodes));
 	free(set->free_rows);
 	free(set->ended);
 	mote_cgroup_names_close(&set->names);
@@ -161,7 +193,8 @@ static void drop_node(struct mote_cgroup_set *set, uint32_t node)
 static uint32_t make_node(struct mote_cgroup_set *set, uint64_t id, uint32_t parent,
 			  struct mote_text name, uint64_t now)
 {
-	uint32_t node = set->free_node;
+	bool fresh = set->free_node == MOTE_CGROUP_NONE;
+	uint32_t node = fresh ? set->fresh_node : set->free_node;
 	bool root = parent == MOTE_CGROUP_NONE;
 	struct mote_cgroup_node *n;
 	uint32_t handle;
@@ -172,7 +205,10 @@ static uint32_t make_node(struct mote_cgroup_set *set, uint64_t id, uint32_t par
 	if (!root && !handle)
 		return MOTE_CGROUP_NONE;
 	n = &set->nodes[node];
-	set->free_node = n->next;
+	if (fresh)
+		set->fresh_node++;
+	else
+		set->free_node = n->next;
 	if (++set->used_nodes > set->peak_nodes)
 		set->peak_nodes = set->used_nodes;
 	*n = (struct mote_cgroup_node){ .id = id,
@@ -237,11 +273,9 @@ static uint32_t choose_row(struct mote_cgroup_set *set, uint32_t node, uint64_t 
 
 	if (!is_shown(set, node))
 		return MOTE_CGROUP_NONE;
-	if (set->nfree) {
-		uint32_t row = set->free_rows[--set->nfree];
+	if (set->nfree || set->fresh_row < set->max) {
+		uint32_t row = take_row(set);
 
-		if (set->max - set->nfree > set->peak)
-			set->peak = set->max - set->nfree;
 		begin_row(set, row, node, now);
 		return row;
 	}
@@ -376,7 +410,7 @@ void mote_cgroup_row_take(struct mote_cgroup_row *row, uint64_t gives,
 void mote_cgroup_set_fill(const struct mote_cgroup_set *set, struct mote_fill *fill)
 {
 	*fill = (struct mote_fill){ .size = set->max,
-				    .fill = set->max - set->nfree,
+				    .fill = rows_in_use(set),
 				    .peak = set->peak,
 				    .dropped = set->dropped };
 }

@@ -2,7 +2,8 @@
 /*
  * The cgroups that mote knows: their names and places in the tree, which of them have a row, and
  * the rows. Rows and the index to them are the BPF program's memory where there is one. The source
- * of the stream `cgroup`. Everything is allocated and touched when it is made.
+ * of the stream `cgroup`.
+ * Everything is allocated when it is made.
  */
 #ifndef MOTE_CGROUP_SET_H
 #define MOTE_CGROUP_SET_H
@@ -42,10 +43,10 @@ struct mote_cgroup_set {
 	struct mote_cgroup_slot *index;
 	bool own_memory; /* these two are ours */
 	uint32_t max, mask;
-	uint32_t *free_rows;
-	uint32_t nfree;
+	uint32_t *free_rows; /* that were given back; those from fresh_row on never had an owner */
+	uint32_t nfree, fresh_row;
 	struct mote_cgroup_node *nodes;
-	uint32_t nnodes, free_node, used_nodes, peak_nodes;
+	uint32_t nnodes, free_node, fresh_node, used_nodes, peak_nodes;
 	struct mote_cgroup_names names;
 	uint64_t known;   /* in the index */
 	uint64_t others;  /* of these without a row of their own, though it should be shown */
@@ -59,13 +60,18 @@ struct mote_cgroup_set {
 	bool any_ended;
 };
 
-/* Entries of the index for so many rows. */
+/* Entries of the walk's index for so many rows. */
 uint32_t mote_cgroup_index_size(uint32_t rows);
 
 /* `rows` and `index` are the program's memory, or NULL: own. 0 or -ENOMEM. */
 int mote_cgroup_set_open(struct mote_cgroup_set *set, const struct mote_options *options,
 			 struct mote_cgroup_row *rows, struct mote_cgroup_slot *index);
 void mote_cgroup_set_close(struct mote_cgroup_set *set);
+/*
+ * Touches the memory of twice as many cgroups as there are, so that it need not be later. What is
+ * beyond takes no memory until as many are there.
+ */
+void mote_cgroup_set_settle(struct mote_cgroup_set *set);
 
 /* NULL: it is not known. Valid until the next add or removal. */
 struct mote_cgroup_slot *mote_cgroup_set_find(const struct mote_cgroup_set *set, uint64_t id);

@@ -6,46 +6,38 @@
 #include "cgroup_tree.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "lazy.h"
+
 #define NONE MOTE_CGROUP_NO_DIR
 
-static void *touched(size_t size)
-{
-	void *p = malloc(size);
-
-	if (p)
-		memset(p, 0xff, size);
-	return p;
-}
-
+/* Its pages are touched as they come into use: it is a thread's, which may fault. */
 int mote_cgroup_tree_open(struct mote_cgroup_tree *tree, uint32_t dirs)
 {
 	uint32_t size = 64;
 
 	while (size < dirs)
 		size *= 2;
-	*tree = (struct mote_cgroup_tree){ .n = dirs, .mask = size - 1 };
-	tree->dirs = touched(dirs * sizeof(*tree->dirs));
-	tree->by_name = touched(size * sizeof(uint32_t));
-	tree->by_wd = touched(size * sizeof(uint32_t));
+	*tree = (struct mote_cgroup_tree){ .n = dirs, .mask = size - 1, .free = NONE };
+	tree->dirs = mote_lazy_alloc(dirs * sizeof(*tree->dirs));
+	tree->by_name = malloc(size * sizeof(uint32_t));
+	tree->by_wd = malloc(size * sizeof(uint32_t));
 	if (!tree->dirs || !tree->by_name || !tree->by_wd ||
 	    mote_cgroup_names_open(&tree->names, 2 * dirs)) {
 		mote_cgroup_tree_close(tree);
 		return -ENOMEM;
 	}
-	for (uint32_t i = 0; i < dirs; i++)
-		tree->dirs[i] = (struct mote_cgroup_dir){
-			.wd = -1,
-			.next_name = i + 1 < dirs ? i + 1 : NONE,
-		};
+	memset(tree->by_name, 0xff, size * sizeof(uint32_t));
+	memset(tree->by_wd, 0xff, size * sizeof(uint32_t));
 	return 0;
 }
 
 void mote_cgroup_tree_close(struct mote_cgroup_tree *tree)
 {
-	free(tree->dirs);
+	mote_lazy_free(tree->dirs, tree->n * sizeof(*tree->dirs));
 	free(tree->by_name);
 	free(tree->by_wd);
 	mote_cgroup_names_close(&tree->names);
@@ -98,16 +90,20 @@ uint32_t mote_cgroup_tree_find_wd(const struct mote_cgroup_tree *tree, int wd)
 uint32_t mote_cgroup_tree_add(struct mote_cgroup_tree *tree, uint32_t parent, const char *name,
 			      uint64_t id)
 {
-	uint32_t i = tree->free, handle, *head;
+	bool fresh = tree->free == NONE;
+	uint32_t i = fresh ? tree->fresh : tree->free, handle, *head;
 	size_t len = strlen(name);
 
-	if (i == NONE || i >= tree->n)
+	if (i >= tree->n)
 		return NONE;
 	handle = mote_cgroup_names_put(&tree->names, name, (uint32_t)len);
 	if (!handle)
 		return NONE;
 	head = name_head(tree, parent, name, len);
-	tree->free = tree->dirs[i].next_name;
+	if (fresh)
+		tree->fresh++;
+	else
+		tree->free = tree->dirs[i].next_name;
 	tree->dirs[i] = (struct mote_cgroup_dir){
 		.id = id,
 		.parent = parent,

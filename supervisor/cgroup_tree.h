@@ -23,7 +23,9 @@ struct mote_cgroup_dir {
 struct mote_cgroup_tree {
 	struct mote_cgroup_dir *dirs;
 	uint32_t *by_name, *by_wd;
-	uint32_t n, mask, free, used;
+	uint32_t n, mask, used;
+	uint32_t free;  /* a list of those that were given back */
+	uint32_t fresh; /* from here on they have never been in use: names of 0 */
 	struct mote_cgroup_names names;
 };
 

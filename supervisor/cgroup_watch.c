@@ -22,6 +22,7 @@
 
 #include "abi.h"
 #include "cgroup_tree.h"
+#include "lazy.h"
 #include "thread.h"
 
 #define LEVELS     32 /* that are gone down */
@@ -40,8 +41,9 @@ struct mote_cgroup_watch {
 	struct mote_cgroup_tree tree;
 	pthread_t thread;
 	int inotify, bell; /* the bell: stop */
-	uint64_t listing;  /* its number */
-	uint64_t next;     /* when to list, ns */
+	uint64_t overflows;
+	uint64_t listing; /* its number */
+	uint64_t next;    /* when to list, ns */
 	char path[PATH_BYTES];
 	char events[8192] __attribute__((aligned(8)));
 	char entries[LEVELS][2048];
@@ -132,7 +134,7 @@ static uint64_t id_of(struct mote_cgroup_watch *watch, uint32_t dir)
 /* Gone, and all that was below it, of which inotify has told or has lost to tell. */
 static void forget(struct mote_cgroup_watch *watch, uint32_t dir)
 {
-	for (uint32_t i = 0; i < watch->tree.n; i++) {
+	for (uint32_t i = 0; i < watch->tree.fresh; i++) {
 		if (watch->tree.dirs[i].name && watch->tree.dirs[i].parent == dir)
 			forget(watch, i);
 	}
@@ -197,7 +199,7 @@ static void forget_unseen(struct mote_cgroup_watch *watch)
 	struct mote_cgroup_tree *tree = &watch->tree;
 
 	for (uint32_t level = LEVELS; level > 0; level--) {
-		for (uint32_t i = 0; i < tree->n; i++) {
+		for (uint32_t i = 0; i < tree->fresh; i++) {
 			const struct mote_cgroup_dir *d = &tree->dirs[i];
 
 			if (d->name && d->level == level && d->seen < watch->listing)
@@ -224,8 +226,10 @@ static void take_event(struct mote_cgroup_watch *watch, const struct inotify_eve
 {
 	uint32_t parent, dir;
 
-	if (event->mask & IN_Q_OVERFLOW)
+	if (event->mask & IN_Q_OVERFLOW) {
+		__atomic_fetch_add(&watch->overflows, 1, __ATOMIC_RELAXED);
 		watch->next = 0;
+	}
 	parent = mote_cgroup_tree_find_wd(&watch->tree, event->wd);
 	if (parent == MOTE_CGROUP_NO_DIR || !(event->mask & IN_ISDIR) || !event->len)
 		return;
@@ -278,8 +282,8 @@ static void release(struct mote_cgroup_watch *watch)
 	if (watch->bell >= 0)
 		close(watch->bell);
 	mote_cgroup_tree_close(&watch->tree);
-	free(watch->data);
-	free(watch);
+	mote_lazy_free(watch->data, watch->ring.size);
+	mote_lazy_free(watch, sizeof(*watch));
 }
 
 static int prepare(struct mote_cgroup_watch *watch, const struct mote_cgroup_watch_config *config)
@@ -292,10 +296,9 @@ static int prepare(struct mote_cgroup_watch *watch, const struct mote_cgroup_wat
 	strcpy(watch->root, config->root);
 	if (stat(config->root, &st))
 		return -errno;
-	watch->data = malloc(config->bytes);
+	watch->data = mote_lazy_alloc(config->bytes);
 	if (!watch->data)
 		return -ENOMEM;
-	memset(watch->data, 0xff, config->bytes);
 	watch->ring = (struct mote_ringbuf){ .consumer = &watch->consumer,
 					     .producer = &watch->producer,
 					     .data = watch->data,
@@ -313,12 +316,11 @@ static int prepare(struct mote_cgroup_watch *watch, const struct mote_cgroup_wat
 int mote_cgroup_watch_start(const struct mote_cgroup_watch_config *config,
 			    struct mote_cgroup_watch **out)
 {
-	struct mote_cgroup_watch *watch = malloc(sizeof(*watch));
+	struct mote_cgroup_watch *watch = mote_lazy_alloc(sizeof(*watch));
 	int err;
 
 	if (!watch)
 		return -ENOMEM;
-	memset(watch, 0, sizeof(*watch));
 	watch->config = *config;
 	watch->inotify = watch->bell = -1;
 	err = prepare(watch, config);
@@ -346,4 +348,9 @@ void mote_cgroup_watch_stop(struct mote_cgroup_watch *watch)
 struct mote_ringbuf *mote_cgroup_watch_ring(struct mote_cgroup_watch *watch)
 {
 	return &watch->ring;
+}
+
+const uint64_t *mote_cgroup_watch_dropped(const struct mote_cgroup_watch *watch)
+{
+	return &watch->overflows;
 }

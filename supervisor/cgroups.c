@@ -23,7 +23,8 @@
 #include "thread.h"
 
 #define NS_PER_MS  1000000ull
-#define WATCH_RING 65536u
+#define WATCH_RING 65536u        /* with what inotify tells */
+#define LIST_RING  16384u        /* what is listed alone */
 #define FIRST_NS   2000000000ull /* for the first listing */
 #define READS_MAX  16
 
@@ -185,14 +186,16 @@ static int open_watch(struct mote_cgroups *cgroups)
 		.events = !cgroups->log.ring,
 		.directories = cgroups->set.nnodes,
 		.interval_ms = cgroups->options->cgroup_listing,
-		.bytes = WATCH_RING,
+		.bytes = cgroups->log.ring ? LIST_RING : WATCH_RING,
 	};
 	int err = mote_cgroup_watch_start(&config, &cgroups->watch);
 
 	if (err)
 		return err;
-	if (!cgroups->log.ring)
+	if (!cgroups->log.ring) {
 		cgroups->log.ring = mote_cgroup_watch_ring(cgroups->watch);
+		cgroups->log.dropped = mote_cgroup_watch_dropped(cgroups->watch);
+	}
 	wait_first(cgroups);
 	return 0;
 }
@@ -218,7 +221,7 @@ static void open_log(struct mote_cgroups *cgroups)
 	if (!ring)
 		return;
 	cgroups->log.ring = &ring->ring;
-	cgroups->log.dropped = ring->dropped;
+	cgroups->log.dropped = (const uint64_t *)ring->dropped;
 	cgroups->log.seen = *ring->ring.consumer;
 }
 
@@ -253,6 +256,8 @@ static int open_all(struct mote_cgroups *cgroups, bool direct)
 		err = open_status(cgroups, direct);
 	if (!err && !walk)
 		err = open_watch(cgroups);
+	if (!err)
+		mote_cgroup_set_settle(&cgroups->set);
 	return err;
 }
 

@@ -24,7 +24,12 @@ enum mote_lockdown {
 	MOTE_LOCKDOWN_CONFIDENTIALITY,
 };
 
-enum mote_cgroup_hierarchies { MOTE_CGROUPS_NONE, MOTE_CGROUPS_V1, MOTE_CGROUPS_HYBRID, MOTE_CGROUPS_V2 };
+enum mote_cgroup_hierarchies {
+	MOTE_CGROUPS_NONE,
+	MOTE_CGROUPS_V1,
+	MOTE_CGROUPS_HYBRID,
+	MOTE_CGROUPS_V2
+};
 
 /* Says nothing about threads in the kernel, but whether a BPF program can be preempted. */
 struct mote_preempt {

@@ -178,8 +178,9 @@ static int parse_io_stat(const struct mote_cgroup_file *file, struct mote_text t
 
 	begin_io(values, file->gives);
 	while (mote_scan_line(&scan, &line)) {
-		struct mote_text word = mote_scan_word(&line);
+		struct mote_text word;
 
+		mote_scan_word(&line); /* the device */
 		while ((word = mote_scan_word(&line)).len) {
 			struct mote_scan pair = mote_scan_text(word);
 			const struct key *key = find_key(file->arg, mote_scan_until(&pair, '='));

@@ -143,7 +143,7 @@ static void close_walk(struct mote_probes_cgroup *p)
 
 static int open_walk(struct mote_probes_cgroup *p, bool css)
 {
-	struct mote_cgroup_walk_bpf *bpf;
+	struct mote_cgroup_walk_bpf *bpf = NULL;
 	int err = load_walk(p, css, &bpf);
 
 	if (err)

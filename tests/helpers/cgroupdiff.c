@@ -187,9 +187,11 @@ static void work(unsigned int i, const char *path)
 	mapped = mmap(NULL, MAPPED, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	for (unsigned int at = 0; at < MAPPED / 8 * (1 + i % 4); at += 4096)
 		mapped[at] = 1;
-	while (i >= BUSY)
-		pause();
 	for (;;) {
+		if (i >= BUSY) {
+			pause();
+			continue;
+		}
 		for (volatile unsigned int spin = 0; spin < 3000000; spin++)
 			;
 		madvise(mapped, MAPPED, MADV_DONTNEED);

@@ -165,7 +165,7 @@ static void index_holds(void **state)
 	mote_cgroup_set_remove(&set, 1, 1);
 	assert_int_equal(set.known, 0);
 	assert_int_equal(set.used_nodes, 0);
-	assert_int_equal(set.nfree, 16);
+	assert_int_equal(set.nfree, set.fresh_row);
 	for (uint32_t i = 0; i <= set.mask; i++)
 		assert_int_equal(set.index[i].id, 0);
 }
