@@ -37,10 +37,6 @@ class Group:
         os.makedirs(self.path, exist_ok=True)
         self.name = self.path[len(ROOT):]
 
-    def add(self, pid):
-        with open(os.path.join(self.path, "cgroup.procs"), "w", encoding="ascii") as file:
-            file.write(str(pid))
-
     def read(self, name):
         with open(os.path.join(self.path, name), encoding="ascii") as file:
             return file.read()
@@ -174,9 +170,8 @@ def rows_of(moted, field="path"):
 def bounded():
     """More cgroups than rows: those that find none are summed, and counted."""
     groups = [Group("many", f"m{i}") for i in range(40)]
-    sleepers = [spawn("sleep", "1000") for _ in groups]
-    for group, sleeper in zip(groups, sleepers):
-        group.add(sleeper.pid)
+    # exec comes after: the memory is of the cgroup it is in then
+    sleepers = [spawn("sh", "-c", f"echo 0 >{group.path}/cgroup.procs && exec sleep 1000") for group in groups]
     time.sleep(0.5)
     moted = Moted(config={"tables": {"cgroups": 24}, "cgroup": {"source": "files"}})
     rows = rows_of(moted)
