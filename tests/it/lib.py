@@ -307,7 +307,7 @@ class Rows:
         self.totals, self.sequence, self.partial = {}, {}, set()
 
     def take(self, frame):
-        if frame.type != DATA or frame.name == "event":
+        if frame.type != DATA or frame.name in ("event", "cgroup_event"):
             return
         stream = self.streams[frame.stream]
         rows = self.rows[stream.name]

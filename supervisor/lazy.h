@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Memory of zeros that takes no page before it is written to, unlike the heap's, which was
+ * another's before. For large arrays that are filled from the beginning on.
+ */
+#ifndef MOTE_LAZY_H
+#define MOTE_LAZY_H
+
+#include <stddef.h>
+#include <sys/mman.h>
+
+/* NULL without memory. */
+static inline void *mote_lazy_alloc(size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+/* `p` may be NULL. */
+static inline void mote_lazy_free(void *p, size_t size)
+{
+	if (p)
+		munmap(p, size);
+}
+
+#endif
