@@ -1,88 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What the network programs share: maps, whose a call is, flows, and the slot of a socket. Kernel
+ * What the network programs share: the slot of a socket, from its first sight to its end. Kernel
  * memory is read by BPF_CORE_READ only, so that one logic serves both sets; that a socket does not
  * go away meanwhile is the callers' (a lock, a reference, or its destructor).
  */
 #ifndef MOTE_BPF_NET_H
 #define MOTE_BPF_NET_H
 
-#include "kernel.h"
-#include "compat.h"
-#include "abi.h"
-#include "maps.h"
-#include "slots.h"
-
-/* User space sets the sizes. */
-const volatile u32 net_nsockets = 8192, net_nflows = 8192, net_ncpus = 1;
-const volatile u32 net_families = 3;  /* bit 0: IPv4, bit 1: IPv6 */
-const volatile u32 net_protocols = 3; /* bits of enum mote_protocol */
-/* What sock_send_length and sock_recv_length count. */
-const volatile bool net_tcp_by_tp = false;
-const volatile bool net_udp_send_by_tp = false;
-const volatile bool net_udp_recv_by_tp = false;
-const volatile bool net_by_state = true;   /* net_set_state is attached */
-const volatile bool net_udp_pages = false; /* net_udp_sendpage is */
-const volatile bool net_events = true;     /* there is a buffer for records of sockets */
-const volatile u32 net_netns = 0;          /* where the iterators walk: mote's own */
-
-#define TABLE(slots_, value_, marks_, index_, free_) \
-	ARRAY(slots_, value_, 8192);                 \
-	ARRAY(marks_, struct mote_slot_marks, 1);    \
-	struct {                                     \
-		__uint(type, BPF_MAP_TYPE_HASH);     \
-		__uint(max_entries, 8192);           \
-		__type(key, u64);                    \
-		__type(value, u64);                  \
-	} index_ SEC(".maps");                       \
-	struct {                                     \
-		__uint(type, BPF_MAP_TYPE_QUEUE);    \
-		__uint(max_entries, 8192);           \
-		__uint(value_size, sizeof(u32));     \
-	} free_ SEC(".maps")
-
-TABLE(net_sockets, struct mote_socket, net_socket_marks, net_socket_index, net_socket_free);
-TABLE(net_flows, struct mote_flow, net_flow_marks, net_flow_index, net_flow_free);
-ARRAY(net_cpus, struct mote_slot_cpu, 1);
-ARRAY(net_reap, struct mote_reap, MOTE_SLOT_TABLES);
-ARRAY(net_ctl, struct mote_net_ctl, 1);
-
-/* That of lifecycle.bpf.c: one order, and one buffer for all. Not made where there is none. */
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4096);
-} events SEC(".maps");
-
-#define SOCKETS                                                                                 \
-	(&(struct slots){ &net_socket_index, &net_socket_free, &net_sockets, &net_socket_marks, \
-			  MOTE_SLOTS_SOCKETS })
-#define FLOWS                                                                           \
-	(&(struct slots){ &net_flow_index, &net_flow_free, &net_flows, &net_flow_marks, \
-			  MOTE_SLOTS_FLOWS })
-
-/*
- * Where there are loops and many ways through, there are global functions: the verifier looks at
- * each once, and not in every state of who calls it. What they take and give are numbers (5.10):
- * slots, of which -1 is none, and addresses. That the caller is inside, from enter to exit, keeps a
- * slot its key's.
- */
-#define NET_FUNCTION __attribute__((noinline))
-
-/* The number of what the verifier may know as a pointer. */
-static __always_inline u64 net_address(const void *pointer)
-{
-	u64 address = 0;
-
-	bpf_probe_read_kernel(&address, sizeof(address), &pointer);
-	return address;
-}
-
-static __always_inline struct mote_slot_cpu *net_cpu(void)
-{
-	u32 number = bpf_get_smp_processor_id();
-
-	return bpf_map_lookup_elem(&net_cpus, &number);
-}
+#include "net_event.h"
+#include "net_flow.h"
 
 static __always_inline struct mote_socket *net_socket_at(int claimed, u32 *slot)
 {
@@ -107,13 +33,6 @@ static __always_inline struct mote_socket *net_find(struct mote_slot_cpu *cpu,
 	return s || absent ? s : net_socket_at(net_find_again(net_address(sk)), slot);
 }
 
-static __always_inline struct mote_net_ctl *net_control(void)
-{
-	u32 zero = 0;
-
-	return bpf_map_lookup_elem(&net_ctl, &zero);
-}
-
 static __always_inline bool net_wants_family(u16 family)
 {
 	return (family == AF_INET && net_families & 1) || (family == AF_INET6 && net_families & 2);
@@ -128,158 +47,6 @@ static __always_inline bool net_wants(const struct sock *sk, u16 kernel_protocol
 	       net_wants_family(BPF_CORE_READ(sk, __sk_common.skc_family)) &&
 	       BPF_CORE_READ(sk, sk_protocol) == kernel_protocol &&
 	       BPF_CORE_READ(sk, sk_type) != SOCK_RAW;
-}
-
-/* Whose a call is; task NULL and tgid 0: the kernel's own. Threads are their process's. */
-struct net_caller {
-	struct task_struct *task;
-	u32 tgid;
-};
-
-static __always_inline void net_caller(struct net_caller *c)
-{
-	struct task_struct *t = (void *)bpf_get_current_task();
-
-	c->tgid = bpf_get_current_pid_tgid() >> 32;
-	if (BPF_CORE_READ(t, flags) & PF_KTHREAD) {
-		t = compat_works_for(t);
-		c->tgid = t ? BPF_CORE_READ(t, tgid) : 0;
-	}
-	c->task = t;
-}
-
-static __always_inline u64 net_start(const struct net_caller *c)
-{
-	struct task_struct *t = c->task;
-
-	return t ? BPF_CORE_READ(t, group_leader, start_boottime) : 0;
-}
-
-#define NOT_THIS_WAY (-1)
-
-/* Calls without bytes are empty datagrams. */
-static __always_inline struct mote_traffic net_moved(s64 sent, s64 received)
-{
-	return (struct mote_traffic){
-		.sent = sent > 0 ? sent : 0,
-		.received = received > 0 ? received : 0,
-		.sent_calls = sent >= 0,
-		.received_calls = received >= 0,
-	};
-}
-
-static __always_inline void net_add(struct mote_traffic *to, const struct mote_traffic *moved)
-{
-	if (moved->sent_calls) {
-		__sync_fetch_and_add(&to->sent, moved->sent);
-		SLOT_ADD(to->sent_calls, 1);
-	}
-	if (moved->received_calls) {
-		__sync_fetch_and_add(&to->received, moved->received);
-		SLOT_ADD(to->received_calls, 1);
-	}
-}
-
-static __always_inline void net_add_check(u32 tgid, enum mote_protocol protocol,
-					  const struct mote_traffic *moved)
-{
-	struct mote_net_ctl *ctl = net_control();
-
-	if (!ctl || !ctl->check_tgid || ctl->check_tgid != tgid)
-		return;
-	/* an add of what the compiler knows to be 0 becomes an atomic OR, which 5.10 has not got */
-	if (moved->sent)
-		__sync_fetch_and_add(&ctl->check_sent[compat_bounded(protocol, 1)], moved->sent);
-	if (moved->received)
-		__sync_fetch_and_add(&ctl->check_received[compat_bounded(protocol, 1)],
-				     moved->received);
-}
-
-struct net_flow_fill {
-	const struct net_caller *caller;
-	enum mote_protocol protocol;
-};
-
-static __always_inline void net_flow_fill(void *slot, void *arg)
-{
-	const struct net_flow_fill *fill = arg;
-	struct mote_flow *f = slot;
-
-	f->start = net_start(fill->caller);
-	f->protocol = fill->protocol;
-}
-
-NET_FUNCTION int net_get_flow(u64 key, u64 task, u32 protocol)
-{
-	struct net_caller caller = { (void *)task, MOTE_FLOW_TGID(key) };
-	struct net_flow_fill fill = { &caller, protocol };
-	struct mote_slot_cpu *cpu = net_cpu();
-	u32 slot = 0;
-
-	return cpu && slots_get(FLOWS, cpu, key, &slot, net_flow_fill, &fill) ? (int)slot : -1;
-}
-
-/* `s` NULL: the socket has no slot. */
-static __always_inline void net_count(struct mote_slot_cpu *cpu, struct mote_socket *s, u32 slot,
-				      enum mote_protocol protocol, const struct net_caller *caller,
-				      const struct mote_traffic *moved)
-{
-	u64 socket = s ? MOTE_SOCKET_ID(slot, s->slot.gen) : MOTE_NO_SOCKET(protocol);
-	u64 key = MOTE_FLOW_KEY(socket, caller->tgid);
-	int claimed = net_get_flow(key, (u64)caller->task, protocol);
-	u32 flow = claimed;
-	struct mote_flow *f = claimed < 0 ? NULL : bpf_map_lookup_elem(&net_flows, &flow);
-
-	if (f) {
-		net_add(&f->traffic, moved);
-		slots_mark(FLOWS, flow);
-		if (s)
-			s->flow = SLOT_PLACE(flow, f->slot.gen);
-	} else {
-		net_add(&cpu->other[compat_bounded(protocol, 1)], moved);
-	}
-	net_add_check(caller->tgid, protocol, moved);
-}
-
-/*
- * The short way, for the process that moved bytes over this socket last; false: somebody else. No
- * kernel thread has a flow under its own number.
- */
-static __always_inline bool net_count_again(struct mote_socket *s, u32 slot,
-					    enum mote_protocol protocol,
-					    const struct mote_traffic *moved)
-{
-	u32 tgid = bpf_get_current_pid_tgid() >> 32, flow = 0;
-	u64 key = MOTE_FLOW_KEY(MOTE_SOCKET_ID(slot, s->slot.gen), tgid);
-	struct mote_flow *f = slots_recall(FLOWS, key, s->flow, &flow);
-
-	if (!f)
-		return false;
-	net_add(&f->traffic, moved);
-	slots_mark(FLOWS, flow);
-	net_add_check(tgid, protocol, moved);
-	return true;
-}
-
-static __always_inline void net_load_ends(struct mote_ends *ends, const struct sock *sk)
-{
-	u16 family = BPF_CORE_READ(sk, __sk_common.skc_family);
-	u32 local, remote;
-
-	ends->family = family;
-	ends->local_port = BPF_CORE_READ(sk, __sk_common.skc_num);
-	ends->remote_port = __builtin_bswap16(BPF_CORE_READ(sk, __sk_common.skc_dport));
-	if (family == AF_INET6 && bpf_core_field_exists(sk->__sk_common.skc_v6_daddr)) {
-		bpf_core_read(ends->local, sizeof(ends->local), &sk->__sk_common.skc_v6_rcv_saddr);
-		bpf_core_read(ends->remote, sizeof(ends->remote), &sk->__sk_common.skc_v6_daddr);
-		return;
-	}
-	local = BPF_CORE_READ(sk, __sk_common.skc_rcv_saddr);
-	remote = BPF_CORE_READ(sk, __sk_common.skc_daddr);
-	__builtin_memset(ends->local, 0, sizeof(ends->local));
-	__builtin_memset(ends->remote, 0, sizeof(ends->remote));
-	__builtin_memcpy(ends->local, &local, sizeof(local));
-	__builtin_memcpy(ends->remote, &remote, sizeof(remote));
 }
 
 static __always_inline void net_load_addresses(struct mote_socket *s, const struct sock *sk)
@@ -423,74 +190,6 @@ static __always_inline int net_open(struct mote_slot_cpu *cpu, struct net_socket
 		return slot;
 	}
 	return again ? NET_AGAIN : net_no_room();
-}
-
-/* Records of sockets. They leave half of the buffer to those of processes. */
-static __always_inline bool net_has_room(void)
-{
-	return bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) <
-	       bpf_ringbuf_query(&events, BPF_RB_RING_SIZE) / 2;
-}
-
-static __always_inline void net_event_owner(struct mote_event_socket *e,
-					    const struct mote_socket *s, u32 slot)
-{
-	e->event.pid = s->tgid;
-	e->event.start = s->start;
-	e->event.uid = s->uid;
-	e->socket = MOTE_SOCKET_ID(slot, s->slot.gen);
-	e->ends = s->ends;
-}
-
-static __always_inline void net_event_unknown(struct mote_event_socket *e, const struct sock *sk)
-{
-	e->event.pid = 0;
-	e->event.start = 0;
-	e->event.uid = BPF_CORE_READ(sk, sk_uid.val);
-	e->socket = 0;
-	net_load_ends(&e->ends, sk);
-	e->ends.protocol = MOTE_TCP;
-}
-
-static __always_inline void net_event_fill(struct mote_event_socket *e, const struct sock *sk,
-					   u32 slot)
-{
-	const struct mote_socket *s = bpf_map_lookup_elem(&net_sockets, &slot);
-	u16 port;
-
-	e->event.ppid = 0;
-	e->event.time = bpf_ktime_get_ns();
-	__builtin_memset(e->event.comm, 0, sizeof(e->event.comm));
-	if (s)
-		net_event_owner(e, s, slot);
-	else
-		net_event_unknown(e, sk);
-	if (e->ends.protocol != MOTE_TCP)
-		return;
-	/* connect() has chosen it since the slot was claimed, and skc_num is 0 by the end */
-	port = __builtin_bswap16(BPF_CORE_READ((const struct inet_sock *)sk, inet_sport));
-	if (port)
-		e->ends.local_port = port;
-}
-
-/* `slot` -1: TCP without one; `address` 0: its memory may be another's by now. */
-NET_FUNCTION int net_tell(u64 address, u32 slot, u32 kind, u32 state)
-{
-	struct mote_net_ctl *ctl = net_control();
-	struct mote_event_socket *e;
-
-	if (!net_events || !ctl || !*(volatile u32 *)&ctl->events)
-		return 0;
-	e = net_has_room() ? bpf_ringbuf_reserve(&events, sizeof(*e), 0) : NULL;
-	if (!e) {
-		__sync_fetch_and_add(&ctl->events_dropped, 1);
-		return 0;
-	}
-	e->event.kind = kind;
-	net_event_fill(e, (const void *)address, slot);
-	e->ends.state = state;
-	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
-	return 0;
 }
 
 /*

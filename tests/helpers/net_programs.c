@@ -27,6 +27,7 @@ int main(int argc, char **argv)
 	cases_of_sharing();
 	cases_of_udp();
 	cases_of_room();
+	cases_of_events();
 	check(!inside(), "every program that entered has left");
 	printf("1..%u\n", tests);
 	return failures != 0;

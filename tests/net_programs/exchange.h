@@ -70,5 +70,6 @@ void cases_of_tcp(void);
 void cases_of_sharing(void);
 void cases_of_udp(void);
 void cases_of_room(void);
+void cases_of_events(void);
 
 #endif
