@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The kernel's own counters are the truth that is set beside it: accepted for sending = bytes_acked
- * + (write_seq - snd_una), taken by the application = bytes_received - (rcv_nxt - copied_seq). A
- * SYN and a FIN have a sequence number each. Of these, bytes_acked has the SYN of who connected,
- * not that of who accepted (tcp_create_openreq_child() begins after it); bytes_received has no SYN.
+ * What the kernel's own counters of a TCP socket say, beside what the hooks saw: accepted for
+ * sending = bytes_acked + (write_seq - snd_una), taken by the application = bytes_received -
+ * (rcv_nxt - copied_seq). A SYN and a FIN have a sequence number each. Of these, bytes_acked has
+ * the SYN of who connected, not that of who accepted (tcp_create_openreq_child() begins after it);
+ * bytes_received has no SYN.
  */
 #ifndef MOTE_BPF_NET_TCP_NUMBERS_H
 #define MOTE_BPF_NET_TCP_NUMBERS_H

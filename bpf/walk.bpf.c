@@ -21,8 +21,11 @@
  * What others change: nice, priority, parent, cgroup, tty, number of threads (a reaping tracer),
  * memory (reclaim, truncation, who shares it), descriptors (who shares them), oom_score_adj, a kernel
  * thread's comm: a process is looked at for these once in MOTE_WALK_TURN walks or MOTE_WALK_TURN_MS,
- * and its record written if they are not what they were. State: who was queued has no stamp, and
- * every other change is the thread's own.
+ * and its record written if they are not what they were. State: who is queued has no stamp, and all
+ * other changes are the thread's own, but for those of the freezer of cgroup v1 and of suspend,
+ * which the turn finds. A thread that is just being woken, or moved to another queue, may pass for
+ * one that sleeps until the next walk. Clocks: a thread that arrives twice in one nanosecond of its
+ * run queue's clock is not told apart; where that clock is jiffies, its process may be late by a turn.
  *
  * The address of the task is part of it because an exec by another thread makes that one the first,
  * with the start time of the one before.
@@ -122,22 +125,28 @@ static __always_inline void keep_order(struct place *p)
 #endif
 }
 
-/* To be compared with one that was taken. 0: it waits for a CPU. */
+/* To be compared with one that was taken. 0: it waits for a CPU, or never had one. */
 static __always_inline u64 stamp_now(const struct task_struct *t)
 {
-	return t->sched_info.last_queued ? 0 : t->sched_info.last_arrival * MIX2 | 1;
+	u64 arrival = t->sched_info.last_arrival;
+
+	return t->sched_info.last_queued || !arrival ? 0 : arrival * MIX2 | 1;
 }
 
 /*
  * 0 also if it runs, or is just leaving its CPU. Were last_arrival taken after the look at the CPU,
- * a thread that arrives in between would run on under its stamp.
+ * a thread that arrives in between would run on under its stamp; and who leaves is off its queue
+ * before it is off its CPU, so they are looked at in this order, as by try_to_wake_up().
  */
 static __always_inline u64 take_stamp(struct place *p, const struct task_struct *t)
 {
 	u64 stamp = stamp_now(t);
 
 	keep_order(p);
-	return t->on_rq | compat_on_cpu(t) ? 0 : stamp;
+	if (t->on_rq)
+		return 0;
+	keep_order(p);
+	return compat_on_cpu(t) ? 0 : stamp;
 }
 
 static __always_inline u64 hash_gauges(const struct mote_task *r, const struct task_struct *t)

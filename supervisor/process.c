@@ -21,10 +21,21 @@
 #include "parse.h"
 #include "task.h"
 
-#define NAMED_ARGV       1u /* of mote_task.named, and of mote_task_ref.nameless */
+#define NAMED_ARGV       1u /* of mote_task.named, and of ref.nameless */
 #define NAMED_EXE        2u
 #define KERNEL_PART      offsetof(struct mote_task, shown_utime)
 #define CLOSED_MEMORY_NS 5000000000ull
+
+/* A mote_task_ref, and what is known of the process beside its record. */
+struct ref {
+	uint32_t pid;
+	uint32_t place : 24;
+	uint32_t side : 1;
+	uint32_t written : 1;
+	uint32_t nameless : 2; /* it may be without argv (1), executable (2) */
+	uint32_t : 4;
+	uint64_t changed; /* time of the sample in which a value last changed */
+};
 
 struct ended {
 	uint64_t time, start;
@@ -36,7 +47,7 @@ struct mote_process {
 	struct mote_events *events;
 	struct mote_texts *texts;
 	uint64_t absent;
-	struct mote_task_ref *refs[2]; /* of the newest sample: `current`, and of the one before */
+	struct ref *refs[2]; /* of the newest sample: `current`, and of the one before */
 	unsigned int n[2];
 	unsigned int current;
 	uint64_t sampled;  /* its time */
@@ -99,8 +110,7 @@ unsigned int mote_process_half(const struct mote_process *process)
 	return !process->current;
 }
 
-static struct mote_task *task_of(const struct mote_process *process,
-				 const struct mote_task_ref *ref)
+static struct mote_task *task_of(const struct mote_process *process, const struct ref *ref)
 {
 	return &process->tasks->half[ref->side][ref->place];
 }
@@ -108,7 +118,7 @@ static struct mote_task *task_of(const struct mote_process *process,
 /* The first reference of the newest sample whose pid is not below `pid`. */
 static unsigned int lower_bound(const struct mote_process *process, uint64_t pid)
 {
-	const struct mote_task_ref *refs = process->refs[process->current];
+	const struct ref *refs = process->refs[process->current];
 	unsigned int low = 0, n = process->n[process->current];
 
 	while (n) {
@@ -124,17 +134,17 @@ static unsigned int lower_bound(const struct mote_process *process, uint64_t pid
 	return low;
 }
 
-static struct mote_task_ref *find_pid(const struct mote_process *process, uint32_t pid)
+static struct ref *find_pid(const struct mote_process *process, uint32_t pid)
 {
-	struct mote_task_ref *refs = process->refs[process->current];
+	struct ref *refs = process->refs[process->current];
 	unsigned int at = lower_bound(process, pid);
 
 	return at < process->n[process->current] && refs[at].pid == pid ? &refs[at] : NULL;
 }
 
-static struct mote_task_ref *find(const struct mote_process *process, uint32_t pid, uint64_t start)
+static struct ref *find(const struct mote_process *process, uint32_t pid, uint64_t start)
 {
-	struct mote_task_ref *ref = find_pid(process, pid);
+	struct ref *ref = find_pid(process, pid);
 
 	/* As it is shown: /proc has no more than ticks, where BPF events have nanoseconds. */
 	return ref && task_of(process, ref)->start / MOTE_NS_PER_TICK == start / MOTE_NS_PER_TICK
@@ -220,7 +230,7 @@ static void remember_ended(struct mote_process *process, const struct mote_task 
 	process->ended_total++;
 }
 
-static void end_task(struct mote_process *process, const struct mote_task_ref *ref, uint64_t now)
+static void end_task(struct mote_process *process, const struct ref *ref, uint64_t now)
 {
 	struct mote_task *task = task_of(process, ref);
 	/* Its exit, or a sample that had no room for it, may have opened one. */
@@ -237,7 +247,7 @@ static void end_task(struct mote_process *process, const struct mote_task_ref *r
 }
 
 /* One that a full table left out for a while has an account, and was shown. */
-static void begin_task(struct mote_process *process, struct mote_task_ref *ref, uint64_t now)
+static void begin_task(struct mote_process *process, struct ref *ref, uint64_t now)
 {
 	struct mote_task *task = task_of(process, ref);
 	const struct mote_account *account =
@@ -252,8 +262,8 @@ static void begin_task(struct mote_process *process, struct mote_task_ref *ref, 
 }
 
 /* Both records of a process that is there still. */
-static void go_on(const struct mote_process *process, struct mote_task_ref *ref,
-		  const struct mote_task_ref *old, uint64_t now)
+static void go_on(const struct mote_process *process, struct ref *ref, const struct ref *old,
+		  uint64_t now)
 {
 	struct mote_task *task = task_of(process, ref);
 	const struct mote_task *before = task_of(process, old);
@@ -275,15 +285,15 @@ static void go_on(const struct mote_process *process, struct mote_task_ref *ref,
 		ref->nameless = NAMED_ARGV | NAMED_EXE;
 }
 
-static void release(struct mote_process *process, const struct mote_task_ref *ref)
+static void release(struct mote_process *process, const struct ref *ref)
 {
 	if (process->tasks->ops->release)
 		process->tasks->ops->release(process->tasks, ref->place);
 }
 
 /* What a sample has of a pid, and what the one before had. */
-static void compare(struct mote_process *process, struct mote_task_ref *ref,
-		    const struct mote_task_ref *old, uint64_t now)
+static void compare(struct mote_process *process, struct ref *ref, const struct ref *old,
+		    uint64_t now)
 {
 	if (!ref->written && ref->place == old->place) {
 		*ref = *old;
@@ -299,24 +309,29 @@ static void compare(struct mote_process *process, struct mote_task_ref *ref,
 		release(process, old);
 }
 
-/* Of a source without references: one for each record. */
-static struct mote_task_ref new_ref(const struct mote_process *process, unsigned int half,
-				    unsigned int i)
+/* A source without references has one process in each record. */
+static struct ref new_ref(const struct mote_process *process, unsigned int half, unsigned int i)
 {
-	if (process->tasks->refs)
-		return process->tasks->refs[i];
-	return (struct mote_task_ref){
-		.pid = process->tasks->half[half][i].pid, .place = i, .side = half, .written = 1
-	};
+	const struct mote_task_ref *refs = process->tasks->refs;
+
+	if (!refs)
+		return (struct ref){ .pid = process->tasks->half[half][i].pid,
+				     .place = i,
+				     .side = half,
+				     .written = 1 };
+	return (struct ref){ .pid = refs[i].pid,
+			     .place = refs[i].place,
+			     .side = refs[i].side,
+			     .written = refs[i].written };
 }
 
 /* Merges the new references with the old, both sorted by pid. */
 static void merge(struct mote_process *process, unsigned int half, uint64_t now)
 {
-	struct mote_task_ref *old = process->refs[!half], *old_end = old + process->n[!half];
+	struct ref *old = process->refs[!half], *old_end = old + process->n[!half];
 
 	for (unsigned int i = 0; i < process->n[half]; i++) {
-		struct mote_task_ref *ref = &process->refs[half][i];
+		struct ref *ref = &process->refs[half][i];
 
 		*ref = new_ref(process, half, i);
 		for (; old < old_end && old->pid < ref->pid; old++) {
@@ -363,7 +378,7 @@ static bool closed_early(const struct mote_process *process)
 static void exited(struct mote_process *process, const struct mote_event_exit *event)
 {
 	struct mote_task task = task_of_exit(process, event);
-	struct mote_task_ref *zombie = find(process, task.pid, task.start);
+	struct ref *zombie = find(process, task.pid, task.start);
 	struct mote_account *account;
 	bool final = event->event.kind == MOTE_EVENT_FINAL;
 
@@ -389,7 +404,7 @@ static void exited(struct mote_process *process, const struct mote_event_exit *e
 		mote_accounts_close(process->accounts, account);
 }
 
-static void set_text(struct mote_process *process, struct mote_task_ref *ref,
+static void set_text(struct mote_process *process, struct ref *ref,
 		     const struct mote_text_entry *entry, uint64_t now)
 {
 	struct mote_task *task = task_of(process, ref);
@@ -447,7 +462,7 @@ static uint64_t youngest_of(const struct mote_process *process)
 	uint64_t youngest = 0;
 
 	for (unsigned int i = 0; i < process->n[process->current]; i++) {
-		const struct mote_task_ref *ref = &process->refs[process->current][i];
+		const struct ref *ref = &process->refs[process->current][i];
 		uint64_t start = task_of(process, ref)->start;
 
 		youngest = start > youngest ? start : youngest;
@@ -476,10 +491,10 @@ void mote_process_sampled(struct mote_process *process, unsigned int n, uint64_t
  * named by its own exec event. Where events cannot tell, nothing is taken to be equal: of the child
  * in sh -c 'python3 worker & exec python3 server' from before the first sample, or without events.
  */
-static void inherit(struct mote_process *process, struct mote_task_ref *ref)
+static void inherit(struct mote_process *process, struct ref *ref)
 {
 	const struct mote_task *task = task_of(process, ref), *parent;
-	struct mote_task_ref *above = find_pid(process, task->ppid);
+	struct ref *above = find_pid(process, task->ppid);
 	struct mote_text_entry entry;
 
 	if (!process->events || process->events->fd >= 0 || !above)
@@ -506,7 +521,7 @@ static bool lacks(const struct mote_process *process, const struct mote_task *ta
 }
 
 /* One without memory, and one that has its name, is not looked at again until it makes an exec. */
-static bool still_lacks(struct mote_process *process, struct mote_task_ref *ref, unsigned int what)
+static bool still_lacks(struct mote_process *process, struct ref *ref, unsigned int what)
 {
 	struct mote_task *task = task_of(process, ref);
 	bool memory = task->flags & MOTE_TASK_HAS_MM;
@@ -524,7 +539,7 @@ static bool still_lacks(struct mote_process *process, struct mote_task_ref *ref,
 
 static struct mote_task *wants(struct mote_process *process, uint32_t *from, unsigned int what)
 {
-	struct mote_task_ref *refs = process->refs[process->current];
+	struct ref *refs = process->refs[process->current];
 
 	for (uint32_t i = *from; i < process->n[process->current]; i++) {
 		if (!(refs[i].nameless & what) || !still_lacks(process, &refs[i], what))
@@ -546,10 +561,10 @@ struct mote_task *mote_process_wants_exe(struct mote_process *process, uint32_t 
 }
 
 /* The process that a name was found for, if it still has that image, and what is known of it. */
-static struct mote_task_ref *named(struct mote_process *process, uint32_t pid, uint64_t start,
-				   uint32_t exec_id, struct mote_text_entry *entry)
+static struct ref *named(struct mote_process *process, uint32_t pid, uint64_t start,
+			 uint32_t exec_id, struct mote_text_entry *entry)
 {
-	struct mote_task_ref *ref = find(process, pid, start);
+	struct ref *ref = find(process, pid, start);
 
 	if (!ref || task_of(process, ref)->exec_id != exec_id)
 		return NULL;
@@ -569,7 +584,7 @@ void mote_process_give_argv(struct mote_process *process, uint32_t pid, uint64_t
 			    uint32_t exec_id, const char *argv, uint32_t len, uint64_t now)
 {
 	struct mote_text_entry entry;
-	struct mote_task_ref *ref = named(process, pid, start, exec_id, &entry);
+	struct ref *ref = named(process, pid, start, exec_id, &entry);
 
 	if (!ref)
 		return;
@@ -582,7 +597,7 @@ void mote_process_give_exe(struct mote_process *process, uint32_t pid, uint64_t 
 			   uint32_t exec_id, const char *exe, uint32_t len, uint64_t now)
 {
 	struct mote_text_entry entry;
-	struct mote_task_ref *ref = named(process, pid, start, exec_id, &entry);
+	struct ref *ref = named(process, pid, start, exec_id, &entry);
 
 	if (!ref)
 		return;
@@ -721,7 +736,7 @@ static void pack_row(const struct mote_process *process, struct mote_task *task,
 static bool process_row(void *ctx, uint64_t since, uint64_t *cursor, msgpack_packer *pk)
 {
 	struct mote_process *process = ctx;
-	const struct mote_task_ref *refs = process->refs[process->current];
+	const struct ref *refs = process->refs[process->current];
 
 	for (unsigned int i = lower_bound(process, *cursor); i < process->n[process->current];
 	     i++) {

@@ -25,9 +25,7 @@ struct mote_task_ref {
 	uint32_t place : 24;
 	uint32_t side : 1;
 	uint32_t written : 1; /* since the sample before; else there is nothing new in the record */
-	uint32_t nameless : 2; /* of process.c: it may be without argv (1), executable (2) */
-	uint32_t : 4;
-	uint64_t changed; /* of process.c: sample time at which a value last changed */
+	uint32_t : 6;
 };
 
 struct mote_tasks_ops {

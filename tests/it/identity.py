@@ -193,6 +193,8 @@ def check_names(watch, children):
         if as_bytes(row["argv"]) != argv:
             bad["argv"].append((name, row["argv"], argv))
         exe = os.readlink(os.fsencode(f"/proc/{pid}/exe"))
+        if name == "new: a deleted file":  # it is told as it was at the exec, and deleted since
+            exe = exe.removesuffix(b" (deleted)")
         if "exe" not in watch.absent and as_bytes(row["exe"]) != exe and not long_path(row, exe):
             bad["exe"].append((name, row["exe"], exe))
         if row["start"] != start_of(pid):
