@@ -186,6 +186,12 @@ static bool is_slow_due(struct mote_cgroup_files *files, const struct mote_cgrou
 	return true;
 }
 
+static void remember(struct mote_cgroup_row *row)
+{
+	row->slow_cpu = row->v[MOTE_CGROUP_CPU_USAGE];
+	row->slow_memory = row->v[MOTE_CGROUP_MEMORY_CURRENT];
+}
+
 static void begin_node(struct mote_cgroup_files *files, uint32_t node)
 {
 	struct mote_cgroup_set *set = files->config.set;
@@ -197,8 +203,7 @@ static void begin_node(struct mote_cgroup_files *files, uint32_t node)
 	if (!files->slow)
 		return;
 	row->slow = files->now;
-	row->slow_cpu = row->v[MOTE_CGROUP_CPU_USAGE];
-	row->slow_memory = row->v[MOTE_CGROUP_MEMORY_CURRENT];
+	remember(row);
 	row->missing = 0;
 }
 
@@ -445,10 +450,13 @@ static void take(struct mote_cgroup_files *files, const struct job *job, struct 
 		files->stats.errors++;
 		return;
 	}
-	if (row == set->max)
+	if (row == set->max) {
 		mote_cgroup_other_add(set, gives, &values);
-	else
-		mote_cgroup_row_take(&set->rows[row], gives, &values, files->now);
+		return;
+	}
+	mote_cgroup_row_take(&set->rows[row], gives, &values, files->now);
+	if (set->rows[row].slow == files->now)
+		remember(&set->rows[row]); /* what moves it is read just now, too */
 }
 
 /* Read to its end, or as far as it can be. */

@@ -333,6 +333,12 @@ static bool between(uint64_t v, uint64_t a, uint64_t b, uint64_t step)
 	return v + step > low && v < high + step;
 }
 
+/* User and system time: who shows them splits the sum for himself, so that neither falls. */
+static uint64_t both_of(const struct mote_cgroup_values *values)
+{
+	return values->v[MOTE_CGROUP_CPU_USER] + values->v[MOTE_CGROUP_CPU_SYSTEM];
+}
+
 /*
  * Whether the row is right. A gauge that goes up and down may have been elsewhere in between: of
  * the busy ones it is looked at only whether it is there.
@@ -348,6 +354,9 @@ static bool is_right(const struct group *group, unsigned int k, bool moves)
 		return before != after;
 	if (!given || (moves && !counter))
 		return true;
+	if (k == MOTE_CGROUP_CPU_USER || k == MOTE_CGROUP_CPU_SYSTEM)
+		return between(both_of(&group->row), both_of(&group->before),
+			       both_of(&group->after), 2 * step_of(k));
 	return between(group->row.v[k], group->before.v[k], group->after.v[k], step_of(k));
 }
 
