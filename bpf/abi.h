@@ -208,7 +208,8 @@ struct mote_event_exec {
 	u8 argv_cut;  /* 1: the command line was longer than MOTE_ARGV_MAX */
 	u8 exe_flags; /* MOTE_EXE_* */
 	u8 pad0[6];
-	/* Arguments, each with its NUL, the last perhaps without; then what mote_ident has in `exe`. */
+	/* Arguments, each with its NUL, the last perhaps without; then what mote_ident has in
+	 * `exe`. */
 	char argv[MOTE_ARGV_MAX + MOTE_EXE_MAX];
 };
 

@@ -3,14 +3,20 @@
  * The path of a file as mounts and dentries give it: names from the file up to the root of the
  * mount namespace, as mote_task_exe() takes them. All by probe_read: nothing need hold the file.
  *
- * Whoever includes this defines EXE_NAME(name), as there is one function and one map for each.
+ * There is one function and one map for each that includes this and defines EXE_NAME(name); its
+ * constant EXE_NAME(probe_read) is false where lockdown refuses the reads.
  */
 #ifndef MOTE_EXE_H
 #define MOTE_EXE_H
 
-#include "abi.h"
-#include "compat.h"
 #include "kernel.h"
+#include "compat.h"
+#include "abi.h"
+
+#ifndef EXE_NAME
+#	define EXE_NAME(name) exe_##name
+const volatile bool exe_probe_read = true;
+#endif
 
 #define EXE_COMPONENTS 40 /* names and mounts passed on the way to the root */
 #define EXE_NAME_MAX   (MOTE_EXE_MAX / 2)

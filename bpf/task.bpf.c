@@ -5,8 +5,9 @@
  * space owns the memory between walks and chooses the half of task_recs to fill. What does not fit
  * is counted. Tasks come in ascending order of their pid, threads among them.
  */
-#define EXE_NAME(name) ident_exe_##name
+#define EXE_NAME(name)       ident_exe_##name
 #define ident_exe_probe_read probe_read
+
 #include "maps.h"
 #include "record.h"
 #include "exe.h"

@@ -9,23 +9,24 @@
  * no CPU and no run queue when the stamp was taken has to be queued before it runs again, and then
  * sched_info_enqueue() sets last_queued, and sched_info_arrive() takes that away and sets
  * last_arrival before the thread's first instruction. (One that is preempted on its way to sleep
- * arrives again without either, but it has not left its run queue.) So where last_arrival is that of
- * the stamp and last_queued is 0, nothing changed that only the thread can change. These are all the
- * counters: faults, bytes and times are added to the running thread, those of children waited for by
- * the thread that waits (wait_task_zombie()), those of ended threads by the ending thread; a tracer
- * that reaps a thread moves its counts from one place to another, and the number of threads tells.
- * utime and stime come last at the switch itself, before the thread is said to be off its CPU. The
- * kernel's own prev_cputime moves when somebody reads /proc, but not what it is the split of. Also
- * uid, gid, session, comm and exec_id.
+ * arrives again without either, but it has not left its run queue.) So where last_arrival is that
+ * of the stamp and last_queued is 0, nothing changed that only the thread can change. These are all
+ * the counters: faults, bytes and times are added to the running thread, those of children waited
+ * for by the thread that waits (wait_task_zombie()), those of ended threads by the ending thread; a
+ * tracer that reaps a thread moves its counts from one place to another, and the number of threads
+ * tells. utime and stime come last at the switch itself, before the thread is said to be off its
+ * CPU. The kernel's own prev_cputime moves when somebody reads /proc, but not what it is the split
+ * of. Also uid, gid, session, comm and exec_id.
  *
  * What others change: nice, priority, parent, cgroup, tty, number of threads (a reaping tracer),
- * memory (reclaim, truncation, who shares it), descriptors (who shares them), oom_score_adj, a kernel
- * thread's comm: a process is looked at for these once in MOTE_WALK_TURN walks or MOTE_WALK_TURN_MS,
- * and its record written if they are not what they were. State: who is queued has no stamp, and all
- * other changes are the thread's own, but for those of the freezer of cgroup v1 and of suspend,
- * which the turn finds. A thread that is just being woken, or moved to another queue, may pass for
- * one that sleeps until the next walk. Clocks: a thread that arrives twice in one nanosecond of its
- * run queue's clock is not told apart; where that clock is jiffies, its process may be late by a turn.
+ * memory (reclaim, truncation, who shares it), descriptors (who shares them), oom_score_adj, a
+ * kernel thread's comm: a process is looked at for these once in MOTE_WALK_TURN walks or
+ * MOTE_WALK_TURN_MS, and its record written if they are not what they were. State: who is queued
+ * has no stamp, and all other changes are the thread's own, but for those of the freezer of cgroup
+ * v1 and of suspend, which the turn finds. A thread that is just being woken, or moved to another
+ * queue, may pass for one that sleeps until the next walk. Clocks: a thread that arrives twice in
+ * one nanosecond of its run queue's clock is not told apart; where that clock is jiffies, its
+ * process may be late by a turn.
  *
  * The address of the task is part of it because an exec by another thread makes that one the first,
  * with the start time of the one before.

@@ -257,8 +257,8 @@ void mote_naming_take(struct mote_naming *naming, uint64_t now)
 		return;
 	for (unsigned int i = 0; i < ctl->idents; i++) {
 		const struct mote_ident *ident = &naming->iterator->ident[i];
-		unsigned int len = mote_task_exe(ident->exe, ident->exe_len,
-						 ident->exe_flags, path, sizeof(path));
+		unsigned int len = mote_task_exe(ident->exe, ident->exe_len, ident->exe_flags, path,
+						 sizeof(path));
 
 		mote_process_give_exe(naming->process, ident->pid, ident->start, ident->exec_id,
 				      path, len, now);

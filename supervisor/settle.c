@@ -18,12 +18,12 @@
 
 #include "thread.h"
 
-static void forget_segment(const struct dl_phdr_info *info, ElfW(Phdr) segment)
+static void forget_segment(const struct dl_phdr_info *info, const ElfW(Phdr) * segment)
 {
 	uintptr_t mask = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
-	uintptr_t from = info->dlpi_addr + segment.p_vaddr;
+	uintptr_t from = info->dlpi_addr + segment->p_vaddr;
 
-	madvise((void *)(from & ~mask), segment.p_memsz + (from & mask), MADV_DONTNEED);
+	madvise((void *)(from & ~mask), segment->p_memsz + (from & mask), MADV_DONTNEED);
 }
 
 /*
@@ -44,10 +44,10 @@ static void forget_file(const struct dl_phdr_info *info, bool whole)
 		if (!segment->p_offset)
 			first = *segment;
 		else if (whole)
-			forget_segment(info, *segment);
+			forget_segment(info, segment);
 	}
 	if (first.p_type == PT_LOAD)
-		forget_segment(info, first);
+		forget_segment(info, &first);
 }
 
 static int forget_library(struct dl_phdr_info *info, size_t size, void *unused)
