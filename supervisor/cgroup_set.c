@@ -256,8 +256,9 @@ static bool is_shown(const struct mote_cgroup_set *set, uint32_t node)
 	char path[MOTE_CGROUP_PATH];
 	uint32_t len = mote_cgroup_set_path(set, node, path, sizeof(path));
 
-	return len && mote_cgroup_shown(set->options, (struct mote_text){ path, len },
-					set->nodes[node].level);
+	/* One that is too long is nobody's pattern. */
+	return mote_cgroup_shown(set->options, (struct mote_text){ path, len },
+				 set->nodes[node].level);
 }
 
 static void begin_row(struct mote_cgroup_set *set, uint32_t row, uint32_t node, uint64_t now)
