@@ -80,11 +80,11 @@ int mote_cgroup_set_open(struct mote_cgroup_set *set, const struct mote_options 
 /* One byte of each page of the first `n` of `of`, or as many as there are. */
 static void touch(void *memory, size_t size, uint64_t n, uint64_t of)
 {
-	volatile char *byte = memory;
+	char *byte = memory;
 
 	n = n < of ? n : of;
 	for (size_t i = 0; i < n * size; i += 4096)
-		byte[i] = byte[i];
+		__atomic_fetch_or(&byte[i], 0, __ATOMIC_RELAXED);
 }
 
 /* Room for twice as many as there are now, and some more. */
