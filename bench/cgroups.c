@@ -249,7 +249,7 @@ static struct mote_client *start(const char *program, const char *source)
 		execl(program, program, "--socket", SOCKET, "--config", CONFIG, NULL);
 		_exit(127);
 	}
-	for (unsigned int i = 0; i < 600 && mote_open(SOCKET, &client); i++)
+	for (unsigned int i = 0; i < 3000 && mote_open(SOCKET, &client); i++)
 		nap(100);
 	if (!client)
 		die("moted does not listen");

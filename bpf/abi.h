@@ -359,7 +359,7 @@ static inline u32 mote_cgroup_place(u64 id, u32 mask)
 }
 
 #define MOTE_CGROUP_NAME 256
-#define MOTE_CGROUP_NEW  32 /* cgroups that the index does not have, a walk */
+#define MOTE_CGROUP_NEW  128 /* cgroups that the index does not have, a walk */
 
 struct mote_cgroup_new {
 	u64 id, parent; /* parent 0: it is the root */

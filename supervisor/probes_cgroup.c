@@ -146,7 +146,7 @@ static int open_walk(struct mote_probes_cgroup *p, bool css)
 	struct mote_cgroup_walk_bpf *bpf = NULL;
 	int err = load_walk(p, css, &bpf);
 
-	if (err)
+	if (err || !bpf)
 		return err;
 	err = map_walk(p, bpf);
 	if (!err)
