@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* A part of abi.h: what the file programs and the supervisor share. */
+#ifndef MOTE_ABI_FILE_H
+#define MOTE_ABI_FILE_H
+
+#include "abi.h"
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic error "-Wpadded"
+
+/* Cumulative; bytes are what calls returned. */
+struct mote_moved {
+	u64 read, written; /* bytes */
+	u64 reads, writes; /* calls, as the kernel counts them: those that returned nothing, too */
+};
+
+/*
+ * What one process moved from and to one file. What is known for certain is in `moved`: a thread's
+ * bytes get there when it turns to another file, or ends. What living threads have beyond that, the
+ * walk of the threads (`file_walk`) finds: `settled` + `pending` is never above the truth, nor is
+ * `moved`, and the larger of both is shown.
+ */
+struct mote_access {
+	struct mote_slot slot; /* key: a hash of the five below, which tell */
+	u32 tgid;              /* 0: the kernel */
+	u32 dev;               /* as the kernel has it: major << 20 | minor */
+	u64 start;             /* start_boottime of the process, ns; 0: the kernel */
+	u64 ino;
+	u32 generation; /* of the inode: a number is used again when a file was deleted */
+	u32 pad0;
+	struct mote_moved moved;
+
+	/* The walk's only. */
+	struct mote_moved settled; /* `moved` when the walk came to the first of the threads */
+	struct mote_moved pending;
+	u64 walk; /* the walk that these two are of */
+
+	/* User space's own; BPF never writes below. */
+	struct mote_moved seen; /* what has been added up */
+	u64 changed;            /* sample time at which a value last changed; 0: not in use */
+	u32 state;              /* of slots.c */
+	u32 flags_own;
+};
+
+#define MOTE_PATH_MAX 256
+
+enum mote_path_flags {
+	MOTE_PATH_CUT = 1,      /* its beginning is missing */
+	MOTE_PATH_DELETED = 2,  /* the file was deleted or replaced when it was first used */
+	MOTE_PATH_DETACHED = 4, /* not below any root: memfd and the like */
+};
+
+/* As in struct mote_ident: names from the file up to the process's root, each with its NUL. */
+struct mote_path {
+	u32 len, flags;
+	char names[MOTE_PATH_MAX];
+};
+
+/*
+ * What user space has decided on: keys of accesses and processes that get no slot. A key has one
+ * place (MOTE_VERDICT_AT); one that was written over is decided on again.
+ */
+#define MOTE_VERDICTS        1024 /* a power of two */
+#define MOTE_VERDICT_AT(key) ((u32)((key) >> 54))
+
+struct mote_file_verdicts {
+	u64 key[MOTE_VERDICTS];
+};
+
+/* The array map `file_ctl`, one value. */
+struct mote_file_ctl {
+	u64 walk, walked; /* walks of threads begun, and the last that came to its end */
+	u64 no_thread;    /* threads that found no room: what they move is not seen */
+	u64 no_request;   /* io_uring requests likewise */
+	u64 collided;     /* accesses that another's key stood in the way of: in `other` */
+	u64 late;         /* threads whose slot was gone when they settled: in `other` */
+};
+
+#pragma GCC diagnostic pop
+
+_Static_assert(sizeof(struct mote_access) == 200, "mote_access");
+_Static_assert(sizeof(struct mote_path) == 264, "mote_path");
+#endif

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What the file programs share: maps, which file a thread is at, and the slot of a process and a
+ * file. Kernel memory is read by BPF_CORE_READ only, so that one logic serves both sets.
+ *
+ * The kernel itself adds what each call returned to the task's ioac. A program at the entry of a
+ * call only says which file the coming bytes belong to: the thread is at that file, until it turns
+ * to another. Nothing has to be seen of a return, and nothing is held while a call waits.
+ */
+#ifndef MOTE_BPF_FILE_H
+#define MOTE_BPF_FILE_H
+
+#include "kernel.h"
+#include "compat.h"
+#include "abi_file.h"
+#include "maps.h"
+#include "slots.h"
+#include "file_path.h"
+
+const volatile bool file_reads = true, file_writes = true;
+const volatile bool file_filters = false; /* user space decides on what is excluded */
+
+/* User space sets the sizes. */
+ARRAY(file_slots, struct mote_access, 64);
+ARRAY(file_paths, struct mote_path, 64);
+ARRAY(file_marks, struct mote_slot_marks, 1);
+ARRAY(file_cpus, struct mote_slot_cpu, 1);
+ARRAY(file_reap, struct mote_reap, 1);
+ARRAY(file_ctl, struct mote_file_ctl, 1);
+ARRAY(file_verdicts, struct mote_file_verdicts, 1);
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 64);
+	__type(key, u64);
+	__type(value, u64);
+} file_index SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, 64);
+	__uint(value_size, sizeof(u32));
+} file_free SEC(".maps");
+
+#define FILES                                                                \
+	(&(struct slots){ &file_index, &file_free, &file_slots, &file_marks, \
+			  (enum mote_slot_table)0 })
+
+/* Where a thread's bytes go: SLOT_PLACE() of a slot, or one of these; slots 0 and 1 are not used.
+ */
+#define NOWHERE 0 /* no regular file, or one that is not counted */
+#define OTHER   1 /* a file without a slot */
+
+/* The file that a thread is at in one direction. */
+struct file_side {
+	u64 base;  /* ioac.rchar or wchar when it came there */
+	u64 inode; /* address; 0: look again */
+	u64 ino;
+	u32 generation;
+	u32 place;
+	u32 calls; /* syscr or syscw when it came there, the lower half */
+	u32 pad0;
+};
+
+enum { READ, WRITE };
+
+struct file_thread {
+	struct file_side side[2];
+	u64 kernels;   /* the file that the kernel is about to read or write for itself */
+	u32 splice[2]; /* places, while it is in splice() */
+	u32 tid, tgid;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 64);
+	__type(key, u32);
+	__type(value, struct file_thread);
+} file_threads SEC(".maps");
+
+static __always_inline struct mote_file_ctl *file_control(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&file_ctl, &zero);
+}
+
+static __always_inline struct mote_slot_cpu *file_cpu(void)
+{
+	u32 number = bpf_get_smp_processor_id();
+
+	return bpf_map_lookup_elem(&file_cpus, &number);
+}
+
+/* Of the calling thread; NULL: it has none, and `make` was not asked for or there is no room. */
+static __always_inline struct file_thread *file_thread(bool make)
+{
+	u32 tid = (u32)bpf_get_current_pid_tgid();
+	struct file_thread *t = bpf_map_lookup_elem(&file_threads, &tid);
+	struct file_thread fresh = { .tid = tid, .tgid = bpf_get_current_pid_tgid() >> 32 };
+	struct mote_file_ctl *ctl;
+
+	if (t || !make)
+		return t;
+	(void)bpf_map_update_elem(&file_threads, &tid, &fresh, BPF_NOEXIST);
+	t = bpf_map_lookup_elem(&file_threads, &tid);
+	ctl = t ? NULL : file_control();
+	if (ctl)
+		__sync_fetch_and_add(&ctl->no_thread, 1);
+	return t;
+}
+
+/*
+ * Files whose text the kernel makes when it is read, and which are no storage of anybody. By the
+ * numbers of include/uapi/linux/magic.h.
+ */
+static __always_inline bool is_made_up(unsigned long magic)
+{
+	switch ((u32)magic) {
+	case 0x9fa0:     /* proc */
+	case 0x62656572: /* sysfs */
+	case 0x63677270: /* cgroup2 */
+	case 0x27e0eb:   /* cgroup */
+	case 0x74726163: /* tracefs */
+	case 0x64626720: /* debugfs */
+	case 0x73636673: /* securityfs */
+	case 0xf97cff8c: /* selinuxfs */
+	case 0x62656570: /* configfs */
+	case 0xcafe4a11: /* bpf */
+	case 0xde5e81e4: /* efivarfs */
+	case 0x6165676c: /* pstore */
+	case 0x42494e4d: /* binfmt_misc */
+	case 0x65735543: /* fuse's control */
+		return true;
+	}
+	return false;
+}
+
+/* A process and a file. */
+struct file_key {
+	u64 start, ino;
+	u32 tgid, dev, generation, pad0;
+};
+
+static __always_inline u64 mix(u64 hash, u64 word)
+{
+	hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
+	return hash ^ hash >> 29;
+}
+
+static __always_inline u64 process_hash(const struct file_key *k)
+{
+	return mix(mix(0xc2b2ae3d27d4eb4full, k->start), k->tgid);
+}
+
+/* Never 0. */
+static __always_inline u64 key_hash(const struct file_key *k)
+{
+	u64 hash = mix(process_hash(k), (u64)k->dev << 32 | k->generation);
+
+	return mix(hash, k->ino) | 1;
+}
+
+static __always_inline bool is_slot_of(const struct mote_access *a, const struct file_key *k)
+{
+	return a->ino == k->ino && a->dev == k->dev && a->generation == k->generation &&
+	       a->tgid == k->tgid && a->start == k->start;
+}
+
+static __always_inline bool decided(u64 key)
+{
+	u32 zero = 0;
+	struct mote_file_verdicts *v = bpf_map_lookup_elem(&file_verdicts, &zero);
+
+	return v && v->key[MOTE_VERDICT_AT(key) & (MOTE_VERDICTS - 1)] == key;
+}
+
+struct file_fill {
+	const struct file_key *key;
+	bool fresh;
+};
+
+static __always_inline void file_fill(void *slot, void *arg)
+{
+	struct file_fill *fill = arg;
+	struct mote_access *a = slot;
+
+	a->tgid = fill->key->tgid;
+	a->dev = fill->key->dev;
+	a->start = fill->key->start;
+	a->ino = fill->key->ino;
+	a->generation = fill->key->generation;
+	fill->fresh = true;
+}
+
+/* False: it is none that is counted. A kernel thread works for somebody, or for the kernel. */
+static __always_inline bool load_key(struct file_key *k, const struct file *file,
+				     struct task_struct *task)
+{
+	struct inode *inode = BPF_CORE_READ(file, f_inode);
+	struct super_block *sb = BPF_CORE_READ(inode, i_sb);
+
+	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFREG ||
+	    is_made_up(BPF_CORE_READ(sb, s_magic)))
+		return false;
+	if (BPF_CORE_READ(task, flags) & PF_KTHREAD)
+		task = compat_works_for(task);
+	k->tgid = task ? BPF_CORE_READ(task, tgid) : 0;
+	k->start = task ? BPF_CORE_READ(task, group_leader, start_boottime) : 0;
+	k->dev = BPF_CORE_READ(sb, s_dev);
+	k->ino = BPF_CORE_READ(inode, i_ino);
+	k->generation = BPF_CORE_READ(inode, i_generation);
+	k->pad0 = 0;
+	return true;
+}
+
+__noinline int file_path(u32 slot, u64 file, u64 task)
+{
+	struct mote_path *path = bpf_map_lookup_elem(&file_paths, &slot);
+
+	if (path)
+		path_load(path, file, task);
+	return 0;
+}
+
+/*
+ * The place of a file and of the process of a task; a new one gets its path. To be called between
+ * enter and exit. A function of its own, that takes numbers: the verifier looks at it once.
+ */
+__noinline int file_place(u64 file, u64 task)
+{
+	struct mote_slot_cpu *cpu = file_cpu();
+	struct file_key key;
+	struct file_fill fill = { .key = &key };
+	struct mote_file_ctl *ctl;
+	struct mote_access *a;
+	u32 slot = 0;
+	u64 hash;
+
+	if (!cpu || !load_key(&key, (const struct file *)file, (struct task_struct *)task))
+		return NOWHERE;
+	hash = key_hash(&key);
+	if (file_filters && (decided(process_hash(&key) | 1) || decided(hash)))
+		return OTHER;
+	a = slots_get(FILES, cpu, hash, &slot, file_fill, &fill);
+	if (!a)
+		return OTHER;
+	if (fill.fresh)
+		file_path(slot, file, task);
+	if (is_slot_of(a, &key)) {
+		slots_mark(FILES, slot);
+		return (int)SLOT_PLACE(slot, a->slot.gen);
+	}
+	ctl = file_control();
+	if (ctl)
+		__sync_fetch_and_add(&ctl->collided, 1);
+	return OTHER;
+}
+
+/*
+ * The slot at a place, if that is still the same: see slots_recall(). NULL: it has been taken away
+ * meanwhile.
+ */
+static __always_inline struct mote_access *file_at(u32 place, u32 *slot)
+{
+	struct mote_access *a;
+	u64 life; /* gen, and in the upper half `left` */
+
+	*slot = place & (MOTE_SLOTS_MAX - 1);
+	a = bpf_map_lookup_elem(&file_slots, slot);
+	if (!a)
+		return NULL;
+	life = *(volatile u64 *)&a->slot.gen;
+	return life >> 32 || SLOT_PLACE(*slot, (u32)life) != place ? NULL : a;
+}
+
+static __always_inline void add_other(int side, u64 bytes, u64 calls)
+{
+	struct mote_slot_cpu *cpu = file_cpu();
+
+	if (!cpu)
+		return;
+	if (side == READ) {
+		__sync_fetch_and_add(&cpu->other[0].received, bytes);
+		__sync_fetch_and_add(&cpu->other[0].received_calls, calls);
+	} else {
+		__sync_fetch_and_add(&cpu->other[0].sent, bytes);
+		__sync_fetch_and_add(&cpu->other[0].sent_calls, calls);
+	}
+}
+
+/* Between enter and exit. */
+static __always_inline void file_add(u32 place, int side, u64 bytes, u64 calls)
+{
+	struct mote_access *a;
+	struct mote_file_ctl *ctl;
+	u32 slot = 0;
+
+	if (place == NOWHERE || !(bytes | calls))
+		return;
+	a = place == OTHER ? NULL : file_at(place, &slot);
+	if (!a) {
+		add_other(side, bytes, calls);
+		ctl = place == OTHER ? NULL : file_control();
+		if (ctl)
+			__sync_fetch_and_add(&ctl->late, 1);
+		return;
+	}
+	if (side == READ) {
+		__sync_fetch_and_add(&a->moved.read, bytes);
+		SLOT_ADD(a->moved.reads, calls);
+	} else {
+		__sync_fetch_and_add(&a->moved.written, bytes);
+		SLOT_ADD(a->moved.writes, calls);
+	}
+	slots_mark(FILES, slot);
+}
+
+/* What the kernel has counted of a task by now, in one direction. */
+struct file_count {
+	u64 bytes, calls;
+};
+
+static __always_inline void load_count(struct file_count *count, const struct task_struct *task,
+				       int side)
+{
+	if (side == READ) {
+		count->bytes = BPF_CORE_READ(task, ioac.rchar);
+		count->calls = BPF_CORE_READ(task, ioac.syscr);
+	} else {
+		count->bytes = BPF_CORE_READ(task, ioac.wchar);
+		count->calls = BPF_CORE_READ(task, ioac.syscw);
+	}
+}
+
+/* What has come since the thread turned to its file. A thread's number may be another's by now. */
+static __always_inline void file_settle(const struct file_side *s, const struct file_count *count,
+					int side)
+{
+	if (count->bytes >= s->base)
+		file_add(s->place, side, count->bytes - s->base, (u32)count->calls - s->calls);
+}
+
+/* Both sides of a thread that leaves its files. */
+static __always_inline void file_leave(struct file_thread *t, const struct task_struct *task,
+				       int side)
+{
+	struct file_side *s = &t->side[side];
+	struct file_count count;
+
+	load_count(&count, task, side);
+	file_settle(s, &count, side);
+	s->base = count.bytes;
+	s->calls = (u32)count.calls;
+	s->place = NOWHERE;
+	s->inode = 0;
+}
+
+#endif
