@@ -28,6 +28,7 @@ struct mote_access {
 	u64 ino;
 	u32 generation; /* of the inode: a number is used again when a file was deleted */
 	u32 pad0;
+	char comm[MOTE_COMM_LEN]; /* of the process when the slot was claimed */
 	struct mote_moved moved;
 
 	/* The walk's only. */
@@ -37,7 +38,8 @@ struct mote_access {
 
 	/* User space's own; BPF never writes below. */
 	struct mote_moved seen; /* what has been added up */
-	u64 changed;            /* sample time at which a value last changed; 0: not in use */
+	u64 changed;            /* sample time at which a value last changed; 0: no row */
+	u64 touched;            /* and at which a thread was at it */
 	u32 state;              /* of slots.c */
 	u32 flags_own;
 };
@@ -47,7 +49,7 @@ struct mote_access {
 enum mote_path_flags {
 	MOTE_PATH_CUT = 1,      /* its beginning is missing */
 	MOTE_PATH_DELETED = 2,  /* the file was deleted or replaced when it was first used */
-	MOTE_PATH_DETACHED = 4, /* not below any root: memfd and the like */
+	MOTE_PATH_DETACHED = 4, /* not below any root: its mount is gone */
 };
 
 /* As in struct mote_ident: names from the file up to the process's root, each with its NUL. */
@@ -55,6 +57,24 @@ struct mote_path {
 	u32 len, flags;
 	char names[MOTE_PATH_MAX];
 };
+
+/* Keys of a process, for verdicts, and of a process and a file; never 0. */
+static inline __attribute__((always_inline)) u64 mote_mix(u64 hash, u64 word)
+{
+	hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
+	return hash ^ hash >> 29;
+}
+
+static inline __attribute__((always_inline)) u64 mote_process_key(u32 tgid, u64 start)
+{
+	return mote_mix(mote_mix(0xc2b2ae3d27d4eb4full, start), tgid) | 1;
+}
+
+static inline __attribute__((always_inline)) u64 mote_access_key(u64 process, u32 dev, u64 ino,
+								 u32 generation)
+{
+	return mote_mix(mote_mix(process, (u64)dev << 32 | generation), ino) | 1;
+}
 
 /*
  * What user space has decided on: keys of accesses and processes that get no slot. A key has one
@@ -78,6 +98,6 @@ struct mote_file_ctl {
 
 #pragma GCC diagnostic pop
 
-_Static_assert(sizeof(struct mote_access) == 200, "mote_access");
+_Static_assert(sizeof(struct mote_access) == 224, "mote_access");
 _Static_assert(sizeof(struct mote_path) == 264, "mote_path");
 #endif

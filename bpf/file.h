@@ -142,25 +142,6 @@ struct file_key {
 	u32 tgid, dev, generation, pad0;
 };
 
-static __always_inline u64 mix(u64 hash, u64 word)
-{
-	hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
-	return hash ^ hash >> 29;
-}
-
-static __always_inline u64 process_hash(const struct file_key *k)
-{
-	return mix(mix(0xc2b2ae3d27d4eb4full, k->start), k->tgid);
-}
-
-/* Never 0. */
-static __always_inline u64 key_hash(const struct file_key *k)
-{
-	u64 hash = mix(process_hash(k), (u64)k->dev << 32 | k->generation);
-
-	return mix(hash, k->ino) | 1;
-}
-
 static __always_inline bool is_slot_of(const struct mote_access *a, const struct file_key *k)
 {
 	return a->ino == k->ino && a->dev == k->dev && a->generation == k->generation &&
@@ -177,12 +158,14 @@ static __always_inline bool decided(u64 key)
 
 struct file_fill {
 	const struct file_key *key;
+	const struct task_struct *task;
 	bool fresh;
 };
 
 static __always_inline void file_fill(void *slot, void *arg)
 {
 	struct file_fill *fill = arg;
+	const struct task_struct *task = fill->task;
 	struct mote_access *a = slot;
 
 	a->tgid = fill->key->tgid;
@@ -190,6 +173,7 @@ static __always_inline void file_fill(void *slot, void *arg)
 	a->start = fill->key->start;
 	a->ino = fill->key->ino;
 	a->generation = fill->key->generation;
+	BPF_CORE_READ_INTO(&a->comm, task, group_leader, comm);
 	fill->fresh = true;
 }
 
@@ -231,16 +215,17 @@ __noinline int file_place(u64 file, u64 task)
 {
 	struct mote_slot_cpu *cpu = file_cpu();
 	struct file_key key;
-	struct file_fill fill = { .key = &key };
+	struct file_fill fill = { .key = &key, .task = (const struct task_struct *)task };
 	struct mote_file_ctl *ctl;
 	struct mote_access *a;
 	u32 slot = 0;
-	u64 hash;
+	u64 hash, process;
 
 	if (!cpu || !load_key(&key, (const struct file *)file, (struct task_struct *)task))
 		return NOWHERE;
-	hash = key_hash(&key);
-	if (file_filters && (decided(process_hash(&key) | 1) || decided(hash)))
+	process = mote_process_key(key.tgid, key.start);
+	hash = mote_access_key(process, key.dev, key.ino, key.generation);
+	if (file_filters && (decided(process) || decided(hash)))
 		return OTHER;
 	a = slots_get(FILES, cpu, hash, &slot, file_fill, &fill);
 	if (!a)

@@ -64,10 +64,12 @@ struct mote_loop {
 	unsigned int outstanding;
 	bool armed, timed, kicked;
 	bool served; /* the last turn brought a connection or a request */
-	bool with_tasks, with_network;
+	/* The same of the file part. */
+	uint64_t files_time, files_longest, files_tasks;
+	bool with_tasks, with_network, with_files;
 	uint64_t time; /* its time: the timer's, or when it was pushed */
 	uint32_t streams;
-	uint32_t tasks_index, events_index, naming_index, self_index, network_index;
+	uint32_t tasks_index, events_index, naming_index, self_index, network_index, files_index;
 };
 
 static uint64_t clock_ns(clockid_t clock)
@@ -137,12 +139,13 @@ int mote_loop_open(const struct mote_loop_parts *parts, struct mote_loop **out)
 	loop->events_index = files + 1;
 	loop->naming_index = files + 2;
 	loop->self_index = files + 3;
-	loop->network_index = loop->self_index + MOTE_SELF_FILES;
+	loop->files_index = loop->self_index + MOTE_SELF_FILES;
+	loop->network_index = loop->files_index + MOTE_FILES_FILES;
 	if (parts->host)
 		mote_host_hold(parts->host, parts->engine);
 	read_offsets(&loop->boot_offset, &loop->real_offset);
 	loop->last = clock_ns(CLOCK_MONOTONIC);
-	loop->longest = loop->network_longest = NS_PER_S;
+	loop->longest = loop->network_longest = loop->files_longest = NS_PER_S;
 	*out = loop;
 	return 0;
 }
@@ -219,6 +222,14 @@ static unsigned int push_network(struct mote_loop *loop)
 				 watched);
 }
 
+static unsigned int push_files(struct mote_loop *loop)
+{
+	struct mote_loop_parts *parts = &loop->parts;
+	bool watched = mote_server_subscribed(parts->server) & MOTE_FILES_STREAMS;
+
+	return mote_files_push(parts->files, parts->engine, loop->files_index, watched);
+}
+
 static uint64_t housekeeping(const struct mote_loop *loop)
 {
 	return loop->parts.options->loop_housekeeping * NS_PER_MS;
@@ -241,6 +252,8 @@ static void push_chain(struct mote_loop *loop, bool timed, uint32_t streams, uin
 					    time >= loop->tasks_sampled + loop->longest);
 	loop->with_network = parts->network && (streams & MOTE_NETWORK_STREAMS ||
 						time >= loop->network_time + loop->network_longest);
+	loop->with_files = parts->files && (streams & MOTE_FILES_STREAMS ||
+					    time >= loop->files_time + loop->files_longest);
 	if (timed) {
 		push_timer(loop);
 		n++;
@@ -255,6 +268,8 @@ static void push_chain(struct mote_loop *loop, bool timed, uint32_t streams, uin
 		n += mote_self_push(parts->self, parts->engine, loop->self_index);
 	if (loop->with_network)
 		n += push_network(loop);
+	if (loop->with_files)
+		n += push_files(loop);
 	if (parts->events)
 		n += mote_events_push(parts->events, parts->engine, loop->events_index);
 	if (n)
@@ -302,6 +317,8 @@ static uint64_t period_of(const struct mote_loop *loop)
 
 	if (loop->parts.network && loop->network_longest < longest)
 		longest = loop->network_longest;
+	if (loop->parts.files && loop->files_longest < longest)
+		longest = loop->files_longest;
 	longest /= NS_PER_MS;
 	parts = (ms + longest - 1) / longest;
 	if (!ms)
@@ -348,6 +365,8 @@ static uint32_t available(const struct mote_loop *loop)
 		streams |= BIT(PROCESS) | BIT(EVENT);
 	if (loop->parts.network)
 		streams |= MOTE_NETWORK_STREAMS;
+	if (loop->parts.files)
+		streams |= MOTE_FILES_STREAMS;
 	return streams;
 }
 
@@ -407,6 +426,17 @@ static void sample_network(struct mote_loop *loop, uint64_t now)
 	loop->network_time = loop->time;
 }
 
+static void sample_files(struct mote_loop *loop, uint64_t now)
+{
+	struct mote_files *files = loop->parts.files;
+
+	mote_files_sample(files, loop->files_tasks, now);
+	loop->files_tasks = 0;
+	loop->files_longest =
+		mote_files_pace(files, loop->time - loop->files_time, housekeeping(loop));
+	loop->files_time = loop->time;
+}
+
 static uint32_t sample(struct mote_loop *loop, uint64_t now)
 {
 	struct mote_loop_parts *parts = &loop->parts;
@@ -418,7 +448,7 @@ static uint32_t sample(struct mote_loop *loop, uint64_t now)
 		warn_of_full_tables(loop, now);
 		if (n >= 0) {
 			mote_process_sampled(parts->process, (unsigned int)n, loop->time, now);
-			loop->network_tasks = loop->time;
+			loop->network_tasks = loop->files_tasks = loop->time;
 		} else {
 			parts->stats->read_errors++;
 		}
@@ -433,6 +463,10 @@ static uint32_t sample(struct mote_loop *loop, uint64_t now)
 	if (loop->with_network) {
 		sample_network(loop, now);
 		sampled |= MOTE_NETWORK_STREAMS;
+	}
+	if (loop->with_files) {
+		sample_files(loop, now);
+		sampled |= MOTE_FILES_STREAMS;
 	}
 	if (loop->streams & (BIT(SELF) | BIT(TABLE))) {
 		mote_self_sample(parts->self, parts->from, now);
@@ -566,8 +600,10 @@ static void file_completed(struct mote_loop *loop, const struct mote_cqe *cqe)
 		mote_events_complete(parts->events, step, cqe->res);
 	else if (index == loop->naming_index)
 		mote_naming_complete(parts->naming, step, cqe->res);
-	else if (index < loop->network_index)
+	else if (index < loop->files_index)
 		mote_self_complete(parts->self, index - loop->self_index, step, cqe->res);
+	else if (index < loop->network_index)
+		mote_files_complete(parts->files, index - loop->files_index, step, cqe->res);
 	else
 		mote_network_complete(parts->network, index - loop->network_index, step, cqe->res);
 }

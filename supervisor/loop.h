@@ -8,6 +8,7 @@
 
 #include "engine.h"
 #include "events.h"
+#include "files.h"
 #include "host.h"
 #include "naming.h"
 #include "network.h"
@@ -19,7 +20,9 @@
 
 struct mote_loop;
 
-/* What the loop drives; all stays the caller's. host, tasks, events and network may be NULL. */
+/*
+ * What the loop drives; all stays the caller's. host, tasks, events, network and files may be NULL.
+ */
 struct mote_loop_parts {
 	const struct mote_options *options;
 	struct mote_engine *engine;
@@ -30,6 +33,7 @@ struct mote_loop_parts {
 	struct mote_process *process;
 	struct mote_naming *naming;
 	struct mote_network *network;
+	struct mote_files *files;
 	struct mote_self *self;
 	const struct mote_self_sources *from; /* its figures' */
 	struct mote_loop_stats *stats;

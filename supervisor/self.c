@@ -106,6 +106,18 @@ static void network_tables(const struct mote_network *network,
 	each(ctx, "ended_network_processes", "{process}", &stats.ended_processes);
 }
 
+static void files_tables(const struct mote_files *files,
+			 void (*each)(void *ctx, const char *name, const char *unit,
+				      const struct mote_fill *fill),
+			 void *ctx)
+{
+	struct mote_files_stats stats;
+
+	mote_files_stats(files, 0, &stats);
+	each(ctx, "files", "{file}", &stats.files);
+	each(ctx, "ended_files", "{file}", &stats.ended);
+}
+
 void mote_self_tables(const struct mote_self_sources *from,
 		      void (*each)(void *ctx, const char *name, const char *unit,
 				   const struct mote_fill *fill),
@@ -137,6 +149,8 @@ void mote_self_tables(const struct mote_self_sources *from,
 	}
 	if (from->network)
 		network_tables(from->network, each, ctx);
+	if (from->files)
+		files_tables(from->files, each, ctx);
 	for (unsigned int i = 0; from->host && i < MOTE_STREAMS; i++) {
 		struct mote_table *table = mote_host_table(from->host, (enum mote_stream_id)i);
 

@@ -11,6 +11,7 @@
 #include "engine.h"
 #include "events.h"
 #include "host.h"
+#include "files.h"
 #include "network.h"
 #include "process.h"
 #include "server.h"
@@ -34,6 +35,7 @@ struct mote_self_sources {
 	const struct mote_process *process;
 	const struct mote_events *events;
 	const struct mote_network *network;
+	const struct mote_files *files;
 };
 
 int mote_self_open(bool direct, struct mote_self **out);
