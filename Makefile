@@ -169,6 +169,11 @@ OLDER := $(patsubst %,$(BUILD)/tests/conserve/%.o,actor ledger rows watch)
 $(BUILD)/tests/helpers/older_sockets: tests/helpers/older_sockets.c $(OLDER) $(BUILD)/libmote.a
 	@mkdir -p $(@D)
 	$(CC) $(MOTE_CFLAGS) -iquote clients $(MOTE_LDFLAGS) -MMD -MP -o $@ $^ $(MOTE_LIBS)
+# and that of files
+FILES := $(wildcard tests/files/*.c) tests/conserve/rows.c
+$(BUILD)/tests/helpers/files: tests/helpers/files.c $(call obj,$(FILES)) $(BUILD)/libmote.a
+	@mkdir -p $(@D)
+	$(CC) $(MOTE_CFLAGS) -iquote clients $(MOTE_LDFLAGS) -MMD -MP -o $@ $(filter-out %.h,$^) $(MOTE_LIBS)
 $(BUILD)/bench/encode: MOTE_LIBS += -ljansson
 $(BUILD)/bench/%: bench/%.c $(BUILD)/supervisor.a $(BUILD)/libmote.a
 	@mkdir -p $(@D)
