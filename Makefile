@@ -171,7 +171,9 @@ $(BUILD)/tests/helpers/older_sockets: tests/helpers/older_sockets.c $(OLDER) $(B
 	$(CC) $(MOTE_CFLAGS) -iquote clients $(MOTE_LDFLAGS) -MMD -MP -o $@ $^ $(MOTE_LIBS)
 # and that of files
 FILES := $(wildcard tests/files/*.c) tests/conserve/rows.c
-$(BUILD)/tests/helpers/files: tests/helpers/files.c $(call obj,$(FILES)) $(BUILD)/libmote.a
+$(call obj,$(FILES)): MOTE_CFLAGS += -iquote clients
+$(BUILD)/tests/helpers/files $(BUILD)/tests/helpers/edges: $(BUILD)/tests/helpers/%: tests/helpers/%.c \
+		$(call obj,$(FILES)) $(BUILD)/libmote.a
 	@mkdir -p $(@D)
 	$(CC) $(MOTE_CFLAGS) -iquote clients $(MOTE_LDFLAGS) -MMD -MP -o $@ $(filter-out %.h,$^) $(MOTE_LIBS)
 $(BUILD)/bench/encode: MOTE_LIBS += -ljansson

@@ -44,6 +44,39 @@ struct mote_access {
 	u32 flags_own;
 };
 
+/* Tables of slots of the file programs: struct mote_slot_cpu counts by these. */
+enum mote_file_table {
+	MOTE_FILE_ACCESSES = 0,
+	MOTE_FILE_EDGES = 1,
+	MOTE_FILE_TABLES = 2,
+};
+
+enum mote_edge_kind {
+	MOTE_EDGE_SENDFILE = 1, /* for certain: sendfile() */
+	MOTE_EDGE_CREDIT = 2,   /* read and then sent, or received and then written, by a thread */
+};
+
+struct mote_edge_bytes {
+	u64 sent, received; /* bytes of the file over the socket, and of the socket into the file */
+	u64 sends, receives; /* parts in which they went */
+};
+
+/* Bytes that a process moved between a file and a socket. */
+struct mote_edge {
+	struct mote_slot slot; /* key: a hash of the rest, which tells */
+	u64 socket;            /* MOTE_SOCKET_ID, or MOTE_NO_SOCKET */
+	u64 start, ino;        /* as in struct mote_access, and the three below */
+	u32 tgid, dev, generation;
+	u32 kind; /* MOTE_EDGE_* */
+	u64 sent, received, sends, receives;
+
+	/* User space's own; BPF never writes below. */
+	struct mote_edge_bytes seen;
+	u64 changed, touched; /* as in struct mote_access */
+	u32 state;            /* of slots.c */
+	u32 pad0;
+};
+
 #define MOTE_PATH_MAX 256
 
 enum mote_path_flags {
@@ -100,4 +133,5 @@ struct mote_file_ctl {
 
 _Static_assert(sizeof(struct mote_access) == 224, "mote_access");
 _Static_assert(sizeof(struct mote_path) == 264, "mote_path");
+_Static_assert(sizeof(struct mote_edge) == 144, "mote_edge");
 #endif

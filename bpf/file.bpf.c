@@ -66,6 +66,8 @@ static __always_inline void turn(u64 file, int side, bool kernels)
 		place = file_place(file, (u64)task);
 		inode = BPF_CORE_READ((struct file *)file, f_inode);
 	}
+	if (edges_wanted)
+		edge_turn(t, &count, side, place);
 	if (TURN_FIRST)
 		s->place = place;
 	file_settle(s, &count, side);
@@ -197,6 +199,18 @@ int file_exec(struct trace_event_raw_sched_process_exec *ctx)
 	u32 old = ctx->old_pid;
 
 	return old == (u32)bpf_get_current_pid_tgid() ? 0 : WITH_CPU(leave(old));
+}
+
+/* The file that it reads of it turns to within the call. */
+ENTRY(file_sendfile, do_sendfile)
+{
+	struct file_thread *t = file_thread(true);
+
+	if (t) {
+		t->sendfile = 1;
+		t->sendfile_call = reading_call((void *)bpf_get_current_task());
+	}
+	return 0;
 }
 
 /* splice(2) is not in ioac. */
@@ -408,22 +422,32 @@ int file_walk(struct bpf_iter__task *ctx)
 /* A function of its own: the verifier looks at it once, and not in each turn of the loop. */
 __noinline int file_reap_entry(u32 i)
 {
-	u32 zero = 0;
-	struct mote_reap *list = bpf_map_lookup_elem(&file_reap, &zero);
+	u32 files = MOTE_FILE_ACCESSES, edges = MOTE_FILE_EDGES;
+	struct mote_reap *list = bpf_map_lookup_elem(&file_reap, &files);
+	int some = list ? slots_reap(FILES, list, i) : 0;
 
-	return list ? slots_reap(FILES, list, i) : 0;
+	if (!edges_wanted)
+		return some;
+	list = bpf_map_lookup_elem(&file_reap, &edges);
+	return some | (list ? slots_reap(EDGES, list, i) : 0);
+}
+
+static __always_inline void reaped(u32 table)
+{
+	struct mote_reap *list = bpf_map_lookup_elem(&file_reap, &table);
+
+	if (list)
+		slots_reaped(list);
 }
 
 SEC("?iter/task")
 int file_reap_run(struct bpf_iter__task *ctx)
 {
-	u32 zero = 0;
-	struct mote_reap *list = bpf_map_lookup_elem(&file_reap, &zero);
-
-	if (!list || !ctx->task || !slots_pass(ctx->meta))
+	if (!ctx->task || !slots_pass(ctx->meta))
 		return 0;
 	for (u32 i = 0; i < MOTE_REAP && file_reap_entry(i); i++)
 		;
-	slots_reaped(list);
+	reaped(MOTE_FILE_ACCESSES);
+	reaped(MOTE_FILE_EDGES);
 	return 0;
 }

@@ -15,17 +15,16 @@
 #include "abi_file.h"
 #include "maps.h"
 #include "slots.h"
+#include "edge.h"
 #include "file_path.h"
 
 const volatile bool file_reads = true, file_writes = true;
 const volatile bool file_filters = false; /* user space decides on what is excluded */
 
 /* User space sets the sizes. */
-ARRAY(file_slots, struct mote_access, 64);
 ARRAY(file_paths, struct mote_path, 64);
 ARRAY(file_marks, struct mote_slot_marks, 1);
-ARRAY(file_cpus, struct mote_slot_cpu, 1);
-ARRAY(file_reap, struct mote_reap, 1);
+ARRAY(file_reap, struct mote_reap, MOTE_FILE_TABLES);
 ARRAY(file_ctl, struct mote_file_ctl, 1);
 ARRAY(file_verdicts, struct mote_file_verdicts, 1);
 
@@ -44,39 +43,7 @@ struct {
 
 #define FILES                                                                \
 	(&(struct slots){ &file_index, &file_free, &file_slots, &file_marks, \
-			  (enum mote_slot_table)0 })
-
-/* Where a thread's bytes go: SLOT_PLACE() of a slot, or one of these; slots 0 and 1 are not used.
- */
-#define NOWHERE 0 /* no regular file, or one that is not counted */
-#define OTHER   1 /* a file without a slot */
-
-/* The file that a thread is at in one direction. */
-struct file_side {
-	u64 base;  /* ioac.rchar or wchar when it came there */
-	u64 inode; /* address; 0: look again */
-	u64 ino;
-	u32 generation;
-	u32 place;
-	u32 calls; /* syscr or syscw when it came there, the lower half */
-	u32 pad0;
-};
-
-enum { READ, WRITE };
-
-struct file_thread {
-	struct file_side side[2];
-	u64 kernels;   /* the file that the kernel is about to read or write for itself */
-	u32 splice[2]; /* places, while it is in splice() */
-	u32 tid, tgid;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 64);
-	__type(key, u32);
-	__type(value, struct file_thread);
-} file_threads SEC(".maps");
+			  (enum mote_slot_table)MOTE_FILE_ACCESSES })
 
 static __always_inline struct mote_file_ctl *file_control(void)
 {
@@ -85,25 +52,16 @@ static __always_inline struct mote_file_ctl *file_control(void)
 	return bpf_map_lookup_elem(&file_ctl, &zero);
 }
 
-static __always_inline struct mote_slot_cpu *file_cpu(void)
-{
-	u32 number = bpf_get_smp_processor_id();
-
-	return bpf_map_lookup_elem(&file_cpus, &number);
-}
-
 /* Of the calling thread; NULL: it has none, and `make` was not asked for or there is no room. */
 static __always_inline struct file_thread *file_thread(bool make)
 {
 	u32 tid = (u32)bpf_get_current_pid_tgid();
 	struct file_thread *t = bpf_map_lookup_elem(&file_threads, &tid);
-	struct file_thread fresh = { .tid = tid, .tgid = bpf_get_current_pid_tgid() >> 32 };
 	struct mote_file_ctl *ctl;
 
 	if (t || !make)
 		return t;
-	(void)bpf_map_update_elem(&file_threads, &tid, &fresh, BPF_NOEXIST);
-	t = bpf_map_lookup_elem(&file_threads, &tid);
+	t = file_thread_new(tid);
 	ctl = t ? NULL : file_control();
 	if (ctl)
 		__sync_fetch_and_add(&ctl->no_thread, 1);
@@ -242,23 +200,6 @@ __noinline int file_place(u64 file, u64 task)
 	return OTHER;
 }
 
-/*
- * The slot at a place, if that is still the same: see slots_recall(). NULL: it has been taken away
- * meanwhile.
- */
-static __always_inline struct mote_access *file_at(u32 place, u32 *slot)
-{
-	struct mote_access *a;
-	u64 life; /* gen, and in the upper half `left` */
-
-	*slot = place & (MOTE_SLOTS_MAX - 1);
-	a = bpf_map_lookup_elem(&file_slots, slot);
-	if (!a)
-		return NULL;
-	life = *(volatile u64 *)&a->slot.gen;
-	return life >> 32 || SLOT_PLACE(*slot, (u32)life) != place ? NULL : a;
-}
-
 static __always_inline void add_other(int side, u64 bytes, u64 calls)
 {
 	struct mote_slot_cpu *cpu = file_cpu();
@@ -301,23 +242,6 @@ static __always_inline void file_add(u32 place, int side, u64 bytes, u64 calls)
 	slots_mark(FILES, slot);
 }
 
-/* What the kernel has counted of a task by now, in one direction. */
-struct file_count {
-	u64 bytes, calls;
-};
-
-static __always_inline void load_count(struct file_count *count, const struct task_struct *task,
-				       int side)
-{
-	if (side == READ) {
-		count->bytes = BPF_CORE_READ(task, ioac.rchar);
-		count->calls = BPF_CORE_READ(task, ioac.syscr);
-	} else {
-		count->bytes = BPF_CORE_READ(task, ioac.wchar);
-		count->calls = BPF_CORE_READ(task, ioac.syscw);
-	}
-}
-
 /* What has come since the thread turned to its file. A thread's number may be another's by now. */
 static __always_inline void file_settle(const struct file_side *s, const struct file_count *count,
 					int side)
@@ -334,6 +258,8 @@ static __always_inline void file_leave(struct file_thread *t, const struct task_
 	struct file_count count;
 
 	load_count(&count, task, side);
+	if (edges_wanted)
+		edge_turn(t, &count, side, NOWHERE);
 	file_settle(s, &count, side);
 	s->base = count.bytes;
 	s->calls = (u32)count.calls;

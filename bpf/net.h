@@ -12,6 +12,7 @@
 #include "abi.h"
 #include "maps.h"
 #include "slots.h"
+#include "edge.h"
 
 /* User space sets the sizes. */
 const volatile u32 net_nsockets = 8192, net_nflows = 8192, net_ncpus = 1;
@@ -161,6 +162,8 @@ static __always_inline void net_count(struct mote_slot_cpu *cpu, struct mote_soc
 	} else {
 		net_add(&cpu->other[protocol], moved);
 	}
+	if (edges_wanted)
+		edge_moved(socket, moved->sent, moved->received);
 	net_add_check(caller->tgid, protocol, moved);
 }
 
@@ -180,6 +183,8 @@ static __always_inline bool net_count_again(struct mote_socket *s, u32 slot,
 		return false;
 	net_add(&f->traffic, moved);
 	slots_mark(FLOWS, flow);
+	if (edges_wanted)
+		edge_moved(MOTE_FLOW_SOCKET(key), moved->sent, moved->received);
 	net_add_check(tgid, protocol, moved);
 	return true;
 }

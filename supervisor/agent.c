@@ -149,14 +149,19 @@ static int open_events(struct mote_agent *agent)
 
 static int open_network_probes(struct mote_agent *agent)
 {
+	struct mote_file_shared shared[MOTE_FILE_SHARED];
 	const struct mote_probes_network_config config = {
 		.options = agent->options,
 		.features = &agent->features,
 		.uid = (uid_t)-1,
 		.gid = (gid_t)-1,
+		.shared = shared,
 	};
-	int err = mote_probes_network_open(&config, &agent->tiers, &agent->network_probes);
+	int err;
 
+	mote_probes_file_share(agent->file_probes, shared);
+	err = mote_probes_network_open(&config, &agent->tiers, &agent->network_probes);
+	mote_probes_file_shared(agent->file_probes);
 	if (err)
 		return err;
 	mote_probes_network_check(agent->network_probes, &agent->tiers);
@@ -203,9 +208,9 @@ int mote_agent_probes(struct mote_agent *agent)
 	if (!err)
 		err = open_events(agent);
 	if (!err)
-		err = open_network_probes(agent);
-	if (!err)
 		err = open_file_probes(agent);
+	if (!err)
+		err = open_network_probes(agent); /* it uses what the file programs have */
 	return failed("probes", err);
 }
 
@@ -417,8 +422,8 @@ static int collect_network(struct mote_agent *agent)
 
 static void absent_file_fields(struct mote_agent *agent)
 {
-	for (int i = MOTE_STREAM_FILE; i <= MOTE_STREAM_FILE_TOTAL; i++) {
-		for (int field = 0; field < (int)mote_streams[i].nfields; field++) {
+	for (int i = MOTE_STREAM_FILE; i <= MOTE_STREAM_EDGE; i++) {
+		for (int field = -1; field < (int)mote_streams[i].nfields; field++) {
 			const char *why =
 				mote_files_why(agent->files, (enum mote_stream_id)i, field);
 
@@ -433,6 +438,7 @@ static int collect_files(struct mote_agent *agent)
 	struct mote_files_config config = {
 		.options = agent->options,
 		.maps = agent->file_maps,
+		.network = agent->network_maps,
 		.process = agent->process,
 		.listed = listed(agent),
 		.direct = mote_engine_direct(agent->engine),
@@ -441,7 +447,7 @@ static int collect_files(struct mote_agent *agent)
 	int err;
 
 	if (!agent->file_maps) {
-		for (int i = MOTE_STREAM_FILE; i <= MOTE_STREAM_FILE_TOTAL; i++)
+		for (int i = MOTE_STREAM_FILE; i <= MOTE_STREAM_EDGE; i++)
 			mote_hello_absent(&agent->hello, i, -1,
 					  tier ? tier->reason : "no file probes");
 		return 0;
@@ -451,6 +457,9 @@ static int collect_files(struct mote_agent *agent)
 		return err;
 	absent_file_fields(agent);
 	agent->sources[MOTE_STREAM_FILE] = (struct mote_source){ &mote_file_source, agent->files };
+	if (!mote_files_why(agent->files, MOTE_STREAM_EDGE, -1))
+		agent->sources[MOTE_STREAM_EDGE] =
+			(struct mote_source){ &mote_edge_source, agent->files };
 	add_table_source(agent, mote_files_table(agent->files));
 	return 0;
 }

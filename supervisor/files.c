@@ -23,13 +23,13 @@ static int open_slots(struct mote_files *files)
 {
 	const struct mote_file_maps *maps = files->maps;
 	const struct mote_slots_memory memory = {
-		.table = 0,
+		.table = (enum mote_slot_table)MOTE_FILE_ACCESSES,
 		.slots = maps->accesses,
 		.stride = sizeof(struct mote_access),
 		.own = offsetof(struct mote_access, state),
 		.size = maps->size,
 		.marks = maps->marks,
-		.reap = maps->reaps,
+		.reap = &maps->reaps[MOTE_FILE_ACCESSES],
 		.cpus = maps->cpus,
 		.ncpus = maps->ncpus,
 	};
@@ -74,6 +74,7 @@ int mote_files_open(const struct mote_files_config *config, struct mote_files **
 		return -ENOMEM;
 	files->options = config->options;
 	files->maps = config->maps;
+	files->network = config->network;
 	files->process = config->process;
 	/* A process is in the listing after the next at the latest. */
 	if (config->listed)
@@ -81,6 +82,7 @@ int mote_files_open(const struct mote_files_config *config, struct mote_files **
 	mote_files_filter_open(&files->filter, config->options);
 	err = open_slots(files);
 	err = err ?: open_rows(files);
+	err = err ?: mote_files_edges_open(files);
 	err = err ?: open_files(files, config->direct);
 	if (err) {
 		mote_files_close(files);
@@ -98,6 +100,7 @@ void mote_files_close(struct mote_files *files)
 		if (files->has_file[i])
 			mote_file_close(&files->file[i]);
 	}
+	mote_files_edges_close(files);
 	mote_ended_free(&files->ended);
 	mote_table_free(files->table);
 	mote_slots_free(files->slots);
@@ -114,6 +117,11 @@ const char *mote_files_why(const struct mote_files *files, enum mote_stream_id s
 {
 	const struct mote_options *o = files->options;
 	bool file = stream == MOTE_STREAM_FILE;
+
+	if (stream == MOTE_STREAM_EDGE)
+		return field >= 0 || files->edges.slots ? NULL
+		       : files->network ? "[file] track_sendfile and attribution are off"
+					: "nothing counts bytes of sockets";
 
 	if (!o->file_track_read &&
 	    (file ? field == FILE_BYTES_READ || field == FILE_READS
@@ -201,12 +209,19 @@ static void set_total(struct mote_files *files)
 	mote_table_end(table);
 }
 
+static void passed(struct mote_files *files)
+{
+	mote_slots_passed(files->slots);
+	if (files->edges.slots)
+		mote_slots_passed(files->edges.slots);
+}
+
 /* As with the network's: notices, marks, grace, and the list for the next run of the reaper. */
 void mote_files_sample(struct mote_files *files, uint64_t tasks, uint64_t now)
 {
 	files->now = now;
 	if (files->pushed[FILE_REAP])
-		mote_slots_passed(files->slots);
+		passed(files);
 	mote_slots_scan(files->slots);
 	if (tasks)
 		mote_files_end_dead(files, tasks);
@@ -215,6 +230,11 @@ void mote_files_sample(struct mote_files *files, uint64_t tasks, uint64_t now)
 	files->pushed[FILE_REAP] = files->pushed[FILE_WALK] = false;
 	mote_slots_grace(files->slots, now);
 	files->reap = mote_slots_prepare(files->slots);
+	if (files->edges.slots) {
+		mote_files_edges_sample(files);
+		mote_slots_grace(files->edges.slots, now);
+		files->reap |= mote_slots_prepare(files->edges.slots);
+	}
 	set_total(files);
 }
 
@@ -222,6 +242,9 @@ uint64_t mote_files_pace(struct mote_files *files, uint64_t elapsed, uint64_t lo
 {
 	const struct mote_file_maps *maps = files->maps;
 	uint64_t claims = 0, taken, wanted, part = maps->size / PACE_PART;
+
+	if (maps->nedges && maps->nedges < maps->size)
+		part = maps->nedges / PACE_PART;
 
 	for (unsigned int i = 0; i < maps->ncpus; i++)
 		claims += __atomic_load_n(&maps->cpus[i].claims, __ATOMIC_RELAXED);
@@ -240,4 +263,9 @@ void mote_files_stats(const struct mote_files *files, uint64_t now, struct mote_
 	mote_slots_stats(files->slots, now, &slots);
 	*stats = (struct mote_files_stats){ .files = slots.fill };
 	mote_ended_fill(&files->ended, &stats->ended);
+	if (!files->edges.slots)
+		return;
+	mote_slots_stats(files->edges.slots, now, &slots);
+	stats->edges = slots.fill;
+	mote_ended_fill(&files->edges.ended, &stats->ended_edges);
 }

@@ -40,13 +40,28 @@ struct files_filter {
 	bool any, by_path; /* of processes: some are paths */
 };
 
+struct files_ended_edge {
+	struct ended_record at;
+	struct mote_edge edge;
+};
+
+/* Edges; files_edges.c. slots NULL: there are none here. */
+struct files_edges {
+	struct mote_slots *slots;
+	struct ended ended;
+	struct mote_edge_bytes totals; /* of edges that ended */
+	uint32_t hand;
+};
+
 enum { FILE_REAP, FILE_WALK };
 
 struct mote_files {
 	const struct mote_options *options;
 	const struct mote_file_maps *maps;
+	const struct mote_network_maps *network;
 	struct mote_process *process;
 	struct mote_slots *slots;
+	struct files_edges edges;
 	struct files_filter filter;
 	uint64_t now; /* of the sample that is being taken, or was last */
 	uint64_t patience;
@@ -77,6 +92,16 @@ void mote_files_end_dead(struct mote_files *files, uint64_t tasks);
 bool mote_files_crowded(const struct mote_files *files);
 /* Ends slots that were not used for long, if slots are few. */
 void mote_files_end_idle(struct mote_files *files);
+
+/* files_edges.c */
+int mote_files_edges_open(struct mote_files *files);
+void mote_files_edges_close(struct mote_files *files);
+/* Folds what is new, and ends what is over; before the grace. */
+void mote_files_edges_sample(struct mote_files *files);
+
+/* files_rows.c: pid, start, device, inode, generation */
+void mote_files_pack_key(msgpack_packer *pk, uint32_t tgid, uint64_t start, uint32_t dev,
+			 uint64_t ino, uint32_t generation);
 
 /* files_filter.c */
 void mote_files_filter_open(struct files_filter *filter, const struct mote_options *options);

@@ -24,16 +24,22 @@ static void pack_nils(msgpack_packer *pk, unsigned int n)
 		msgpack_pack_nil(pk);
 }
 
-static void pack_key(msgpack_packer *pk, const struct mote_access *a)
+void mote_files_pack_key(msgpack_packer *pk, uint32_t tgid, uint64_t start, uint32_t dev,
+			 uint64_t ino, uint32_t generation)
 {
 	char device[24];
-	int len = snprintf(device, sizeof(device), "%u:%u", a->dev >> 20, a->dev & 0xfffff);
+	int len = snprintf(device, sizeof(device), "%u:%u", dev >> 20, dev & 0xfffff);
 
-	msgpack_pack_uint32(pk, a->tgid);
-	msgpack_pack_uint64(pk, a->start / MOTE_NS_PER_TICK);
+	msgpack_pack_uint32(pk, tgid);
+	msgpack_pack_uint64(pk, start / MOTE_NS_PER_TICK);
 	pack_text(pk, device, (size_t)len);
-	msgpack_pack_uint64(pk, a->ino);
-	msgpack_pack_uint32(pk, a->generation);
+	msgpack_pack_uint64(pk, ino);
+	msgpack_pack_uint32(pk, generation);
+}
+
+static void pack_key(msgpack_packer *pk, const struct mote_access *a)
+{
+	mote_files_pack_key(pk, a->tgid, a->start, a->dev, a->ino, a->generation);
 }
 
 static void pack_path(msgpack_packer *pk, const struct mote_path *path)

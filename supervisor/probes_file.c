@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "probes_file_load.h"
 #include "probes_network_choice.h"
@@ -143,20 +144,23 @@ static bool try_set(struct mote_probes_file *file, const struct mote_probes_file
 static struct mote_file_pick begin(struct mote_probes_file *file, enum mote_net_set set)
 {
 	const struct mote_options *o = file->options;
-	struct mote_file_pick pick = { .set = set,
-				       .event = { true, o->file_track_sendfile, true } };
+	struct mote_file_pick pick = {
+		.set = set, .event = { true, o->file_track_sendfile, true, o->file_track_sendfile }
+	};
 
 	memset(file->why, 0, sizeof(file->why));
 	if (!o->file_track_sendfile)
-		snprintf(file->why[MOTE_FILE_SPLICE], sizeof(file->why[MOTE_FILE_SPLICE]),
-			 "[file] track_sendfile = off");
+		for (int i = MOTE_FILE_SPLICE; i < MOTE_FILE_EVENTS; i++)
+			snprintf(file->why[i], sizeof(file->why[i]), "%s",
+				 i == MOTE_FILE_URING ? "" : "[file] track_sendfile = off");
 	return pick;
 }
 
 static void say(struct mote_probes_file *file, struct mote_tiers *tiers,
 		const struct mote_file_pick *pick, const char *reason)
 {
-	static const char *const names[MOTE_FILE_EVENTS] = { "file", "file_splice", "file_uring" };
+	static const char *const names[MOTE_FILE_EVENTS] = { "file", "file_splice", "file_uring",
+							     "file_sendfile" };
 	struct mote_file_maps *maps = &file->load.maps;
 
 	mote_tiers_add(tiers, "file", set_names[pick->set], "%s", reason);
@@ -210,6 +214,26 @@ void mote_probes_file_close(struct mote_probes_file *file)
 const struct mote_file_maps *mote_probes_file_maps(const struct mote_probes_file *file)
 {
 	return file && file->loaded ? &file->load.maps : NULL;
+}
+
+void mote_probes_file_share(const struct mote_probes_file *file,
+			    struct mote_file_shared shared[MOTE_FILE_SHARED])
+{
+	for (unsigned int i = 0; i < MOTE_FILE_SHARED; i++) {
+		bool has = file && file->loaded && file->load.shared[i] > 0;
+
+		shared[i] = (struct mote_file_shared){ mote_file_shared_names[i],
+						       has ? file->load.shared[i] : -1 };
+	}
+}
+
+void mote_probes_file_shared(struct mote_probes_file *file)
+{
+	for (unsigned int i = 0; i < MOTE_FILE_SHARED; i++) {
+		if (file->load.shared[i] > 0)
+			close(file->load.shared[i]);
+		file->load.shared[i] = 0;
+	}
 }
 
 void mote_probes_file_check(struct mote_probes_file *file, struct mote_tiers *tiers)

@@ -27,9 +27,10 @@ struct mote_probes_file_config {
 
 /* How bytes move, each seen by hooks of its own or not at all. */
 enum mote_file_event {
-	MOTE_FILE_CALLS,  /* read, write and their kin, sendfile, copy_file_range */
-	MOTE_FILE_SPLICE, /* splice(2) */
-	MOTE_FILE_URING,  /* io_uring */
+	MOTE_FILE_CALLS,    /* read, write and their kin, sendfile, copy_file_range */
+	MOTE_FILE_SPLICE,   /* splice(2) */
+	MOTE_FILE_URING,    /* io_uring */
+	MOTE_FILE_SENDFILE, /* what sendfile() reads of, for edges */
 	MOTE_FILE_EVENTS,
 };
 
@@ -47,6 +48,10 @@ struct mote_file_maps {
 	unsigned int ncpus;
 	struct mote_file_ctl *ctl;
 	struct mote_file_verdicts *verdicts;
+	/* Edges between files and sockets; NULL: nobody looks for any. */
+	struct mote_edge *edges;
+	struct mote_slot_marks *edge_marks;
+	uint32_t nedges;
 	bool has[MOTE_FILE_EVENTS];
 };
 
@@ -61,6 +66,20 @@ void mote_probes_file_close(struct mote_probes_file *file);
 
 /* NULL if nothing counts here. */
 const struct mote_file_maps *mote_probes_file_maps(const struct mote_probes_file *file);
+
+/*
+ * Whether the network's programs are to look for edges: they then use these maps, too, by name.
+ * Their descriptors are closed with the object.
+ */
+struct mote_file_shared {
+	const char *name;
+	int fd; /* -1: there is none, and nothing may be looked for */
+};
+#define MOTE_FILE_SHARED 7
+void mote_probes_file_share(const struct mote_probes_file *file,
+			    struct mote_file_shared shared[MOTE_FILE_SHARED]);
+/* They have been taken. */
+void mote_probes_file_shared(struct mote_probes_file *file);
 
 /*
  * Lets a child write and read a known number of bytes, and compares. What does not see exactly

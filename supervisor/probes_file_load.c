@@ -6,6 +6,7 @@
 #include "probes_file_load.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -47,6 +48,8 @@ const struct mote_file_program mote_file_programs[MOTE_FILE_PROGRAMS] = {
 			     MOTE_FILE_CALLS, 0, 0, false },
 	[MOTE_FILE_EXEC] = { "file_exec", MOTE_NET_TRACEPOINT, "sched/sched_process_exec",
 			     MOTE_FILE_CALLS, 0, 0, false },
+	[MOTE_FILE_DO_SENDFILE] = { "file_sendfile", MOTE_NET_ENTRY, "do_sendfile",
+				    MOTE_FILE_SENDFILE, 0, 0, false },
 	[MOTE_FILE_DO_SPLICE] = { "file_splice", MOTE_NET_ENTRY, "do_splice", MOTE_FILE_SPLICE, 0,
 				  0, false },
 	[MOTE_FILE_DO_SPLICE_RET] = { "file_splice_ret", MOTE_NET_EXIT, "do_splice",
@@ -169,6 +172,16 @@ static int open_object(struct mote_file_load *l, const struct mote_probes_file_c
 	return l->object ? 0 : -errno;
 }
 
+const char *const mote_file_shared_names[MOTE_FILE_SHARED] = {
+	"file_threads", "file_slots", "file_cpus", "edge_slots",
+	"edge_marks",   "edge_index", "edge_free",
+};
+
+static bool wants_edges(const struct mote_options *o)
+{
+	return o->file_track_sendfile || o->file_attribution;
+}
+
 static int set_variables(struct mote_file_load *l, const struct mote_options *o)
 {
 	const struct {
@@ -177,6 +190,8 @@ static int set_variables(struct mote_file_load *l, const struct mote_options *o)
 	} flags[] = {
 		{ "file_reads", o->file_track_read },
 		{ "file_writes", o->file_track_write },
+		{ "edges_wanted", wants_edges(o) },
+		{ "edges_by_credit", o->file_attribution },
 		{ "file_filters", *o->filters_exclude_processes || *o->filters_exclude_paths ||
 					  *o->filters_include_paths },
 	};
@@ -201,6 +216,9 @@ static int set_sizes(struct mote_file_load *l, const struct mote_options *o, uns
 		{ "file_threads", o->tables_file_threads },
 		{ "file_requests", o->tables_file_requests },
 		{ "file_cpus", ncpus },
+		{ "edge_slots", o->tables_edges },
+		{ "edge_index", o->tables_edges },
+		{ "edge_free", o->tables_edges },
 	};
 	struct bpf_map *map;
 	int err = 0;
@@ -208,6 +226,10 @@ static int set_sizes(struct mote_file_load *l, const struct mote_options *o, uns
 	for (unsigned int i = 0; !err && i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		map = bpf_object__find_map_by_name(l->object, sizes[i].name);
 		err = map ? bpf_map__set_max_entries(map, sizes[i].entries) : -ENOENT;
+	}
+	for (unsigned int i = 3; !err && !wants_edges(o) && i < MOTE_FILE_SHARED; i++) {
+		map = bpf_object__find_map_by_name(l->object, mote_file_shared_names[i]);
+		err = bpf_map__set_autocreate(map, false);
 	}
 	return err;
 }
@@ -252,26 +274,51 @@ static int map_all(struct mote_file_load *l)
 		{ "file_slots", m->size * sizeof(*m->accesses), (void **)&m->accesses },
 		{ "file_paths", m->size * sizeof(*m->paths), (void **)&m->paths },
 		{ "file_marks", m->size, (void **)&m->marks },
-		{ "file_reap", sizeof(*m->reaps), (void **)&m->reaps },
+		{ "file_reap", MOTE_FILE_TABLES * sizeof(*m->reaps), (void **)&m->reaps },
 		{ "file_cpus", m->ncpus * sizeof(*m->cpus), (void **)&m->cpus },
 		{ "file_ctl", sizeof(*m->ctl), (void **)&m->ctl },
 		{ "file_verdicts", sizeof(*m->verdicts), (void **)&m->verdicts },
+		{ "edge_slots", m->nedges * sizeof(*m->edges), (void **)&m->edges },
+		{ "edge_marks", m->nedges, (void **)&m->edge_marks },
 	};
+	unsigned int n = m->nedges ? MOTE_FILE_MAPS : MOTE_FILE_MAPS - 2;
 	int err = 0;
 
-	for (unsigned int i = 0; !err && i < MOTE_FILE_MAPS; i++)
+	for (unsigned int i = 0; !err && i < n; i++)
 		err = map_one(l, all[i].name, all[i].len, all[i].at);
 	return err;
 }
 
+static int fill(const struct mote_file_load *l, const char *queue, uint32_t from, uint32_t to)
+{
+	int fd = bpf_map__fd(bpf_object__find_map_by_name(l->object, queue));
+
+	for (uint32_t slot = from; slot < to; slot++) {
+		if (bpf_map_update_elem(fd, NULL, &slot, BPF_ANY))
+			return -errno;
+	}
+	return 0;
+}
+
 static int free_slots(struct mote_file_load *l)
 {
-	const struct bpf_map *queue = bpf_object__find_map_by_name(l->object, "file_free");
 
-	for (uint32_t slot = 0; slot < l->maps.size; slot++) {
+	for (uint32_t slot = 0; slot < l->maps.size; slot++)
 		l->maps.accesses[slot].slot.gen = 1;
-		if (slot >= FIRST_SLOT &&
-		    bpf_map_update_elem(bpf_map__fd(queue), NULL, &slot, BPF_ANY))
+	for (uint32_t slot = 0; slot < l->maps.nedges; slot++)
+		l->maps.edges[slot].slot.gen = 1;
+	return fill(l, "file_free", FIRST_SLOT, l->maps.size)
+		       ?: fill(l, "edge_free", 0, l->maps.nedges);
+}
+
+static int share(struct mote_file_load *l)
+{
+	const struct bpf_map *map;
+
+	for (unsigned int i = 0; l->maps.nedges && i < MOTE_FILE_SHARED; i++) {
+		map = bpf_object__find_map_by_name(l->object, mote_file_shared_names[i]);
+		l->shared[i] = fcntl(bpf_map__fd(map), F_DUPFD_CLOEXEC, 3);
+		if (l->shared[i] < 0)
 			return -errno;
 	}
 	return 0;
@@ -371,7 +418,8 @@ static int load_and_attach(struct mote_file_load *l, const struct mote_probes_fi
 		return fail_load(failure, pick->set, err);
 	l->maps.size = cfg->options->tables_files;
 	l->maps.ncpus = (unsigned int)ncpus;
-	err = map_all(l) ?: free_slots(l);
+	l->maps.nedges = wants_edges(cfg->options) ? cfg->options->tables_edges : 0;
+	err = map_all(l) ?: free_slots(l) ?: share(l);
 	if (err)
 		return fail(failure, -1, "mapping the file tables", err);
 	err = attach_all(l, cfg, pick, failure);
@@ -408,6 +456,10 @@ void mote_file_unload(struct mote_file_load *l)
 		munmap(l->map[i], l->len[i]);
 	if (l->dirfd >= 0)
 		close(l->dirfd);
+	for (unsigned int i = 0; i < MOTE_FILE_SHARED; i++) {
+		if (l->shared[i] > 0)
+			close(l->shared[i]);
+	}
 	bpf_object__close(l->object);
 	*l = (struct mote_file_load){ .dirfd = -1, .kretprobes = { .control = -1 } };
 }

@@ -22,6 +22,7 @@ enum mote_file_program_id {
 	MOTE_FILE_ACCT,
 	MOTE_FILE_EXIT,
 	MOTE_FILE_EXEC,
+	MOTE_FILE_DO_SENDFILE,
 	MOTE_FILE_DO_SPLICE,
 	MOTE_FILE_DO_SPLICE_RET,
 	MOTE_FILE_IO_READ,
@@ -54,7 +55,7 @@ struct mote_file_pick {
 /* Whether a pick has a program. */
 bool mote_file_wants(const struct mote_file_pick *pick, unsigned int version, unsigned int program);
 
-#define MOTE_FILE_MAPS 7
+#define MOTE_FILE_MAPS 9
 
 struct mote_file_load {
 	struct bpf_object *object; /* NULL once it is settled */
@@ -63,6 +64,7 @@ struct mote_file_load {
 	void *map[MOTE_FILE_MAPS];
 	size_t len[MOTE_FILE_MAPS];
 	unsigned int nmaps;
+	int shared[MOTE_FILE_SHARED]; /* descriptors, 0: none */
 	int dirfd;
 	struct mote_file_maps maps;
 };
@@ -81,6 +83,9 @@ void mote_file_unload(struct mote_file_load *load);
 /* Whether the hooks see what a child does; false: `why` says what they did not. */
 bool mote_file_check(const struct mote_file_maps *maps, const struct mote_options *options,
 		     char *why, size_t size);
+
+/* Names of the maps that the network's programs use, too. */
+extern const char *const mote_file_shared_names[MOTE_FILE_SHARED];
 
 /* The images are not read again. */
 void mote_file_object_forget(void);

@@ -116,6 +116,10 @@ static void files_tables(const struct mote_files *files,
 	mote_files_stats(files, 0, &stats);
 	each(ctx, "files", "{file}", &stats.files);
 	each(ctx, "ended_files", "{file}", &stats.ended);
+	if (!stats.edges.size)
+		return;
+	each(ctx, "edges", "{edge}", &stats.edges);
+	each(ctx, "ended_edges", "{edge}", &stats.ended_edges);
 }
 
 void mote_self_tables(const struct mote_self_sources *from,

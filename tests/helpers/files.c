@@ -15,104 +15,24 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../conserve/rows.h"
 #include "../files/actor.h"
-#include "libmote.h"
+#include "../files/session.h"
 #include "tap.h"
 
 struct book *book;
-
-static struct mote_client *client;
-static struct rows file, total;
-
-static pid_t start_moted(char **argv, const char *socket)
-{
-	char *args[32] = { argv[0], (char *)"--socket", (char *)socket };
-	int n = 3;
-	pid_t pid;
-
-	for (char **arg = argv + 1; *arg && n < 31; arg++)
-		args[n++] = *arg;
-	pid = fork();
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		execv(args[0], args);
-		_exit(127);
-	}
-	for (int i = 0; i < 900 && access(socket, F_OK); i++)
-		usleep(100000);
-	return pid;
-}
-
-static bool subscribe(const char *socket, const char *line)
-{
-	struct mote_message message;
-	int rc = mote_open(socket, &client);
-
-	if (rc) {
-		printf("# %s: %s\n", socket, strerror(-rc));
-		return false;
-	}
-	return mote_next(client, &message, 10000) == 1 && mote_hello(client) &&
-	       rows_init(&file, mote_hello(client), "file") &&
-	       rows_init(&total, mote_hello(client), "file_total") &&
-	       mote_request(client, line) == 0;
-}
-
-static const char *tier(const char *name)
-{
-	const struct mote_hello *hello = mote_hello(client);
-
-	for (size_t i = 0; i < hello->ntiers; i++) {
-		if (!strcmp(hello->tiers[i].tier, name))
-			return hello->tiers[i].choice;
-	}
-	return "none";
-}
-
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
-/* Takes what comes for some time. */
-static bool listen_for(unsigned int ms)
-{
-	struct mote_message message;
-	uint64_t until = now_ms() + ms;
-	int rc;
-
-	while (now_ms() < until) {
-		rc = mote_next(client, &message, 50);
-		if (rc != 1 && rc != -EAGAIN && rc != -EINTR) {
-			printf("# the connection: %s\n", rc ? mote_error(client) : "closed");
-			return false;
-		}
-		if (rc != 1 || message.type != MOTE_MESSAGE_DATA || !message.stream)
-			continue;
-		if (!strcmp(message.stream->name, "file"))
-			rows_take(&file, &message);
-		else if (!strcmp(message.stream->name, "file_total"))
-			rows_take(&total, &message);
-	}
-	return true;
-}
 
 static const struct row *find(const struct account *a)
 {
 	const struct row *best = NULL;
 
-	for (size_t i = 0; i < file.n; i++) {
-		const struct row *row = &file.row[i];
+	for (size_t i = 0; i < stream_file.n; i++) {
+		const struct row *row = &stream_file.row[i];
 
-		if (row->given && rows_value(&file, row, "pid") == a->pid &&
-		    rows_value(&file, row, "process_start") == a->start &&
-		    rows_value(&file, row, "inode") == a->ino &&
+		if (row->given && rows_value(&stream_file, row, "pid") == a->pid &&
+		    rows_value(&stream_file, row, "process_start") == a->start &&
+		    rows_value(&stream_file, row, "inode") == a->ino &&
 		    (!a->path[0] || a->flags[0] == 'c' ||
-		     rows_value(&file, row, "path") == rows_text(a->path, strlen(a->path))))
+		     rows_value(&stream_file, row, "path") == rows_text(a->path, strlen(a->path))))
 			best = row;
 	}
 	return best;
@@ -121,15 +41,16 @@ static const struct row *find(const struct account *a)
 static bool fits(const struct account *a, const struct row *row)
 {
 	if (a->hidden)
-		return !row || !rows_value(&file, row, "bytes_read");
+		return !row || !rows_value(&stream_file, row, "bytes_read");
 	if (!a->read && !a->written)
-		return !row || (!rows_value(&file, row, "bytes_read") &&
-				!rows_value(&file, row, "bytes_written"));
-	return row && rows_value(&file, row, "bytes_read") == a->read &&
-	       rows_value(&file, row, "bytes_written") == a->written &&
-	       rows_value(&file, row, "path_flags") == rows_text(a->flags, strlen(a->flags)) &&
-	       (!a->calls || (rows_value(&file, row, "reads") == a->reads &&
-			      rows_value(&file, row, "writes") == a->writes));
+		return !row || (!rows_value(&stream_file, row, "bytes_read") &&
+				!rows_value(&stream_file, row, "bytes_written"));
+	return row && rows_value(&stream_file, row, "bytes_read") == a->read &&
+	       rows_value(&stream_file, row, "bytes_written") == a->written &&
+	       rows_value(&stream_file, row, "path_flags") ==
+		       rows_text(a->flags, strlen(a->flags)) &&
+	       (!a->calls || (rows_value(&stream_file, row, "reads") == a->reads &&
+			      rows_value(&stream_file, row, "writes") == a->writes));
 }
 
 static bool all_fit(void)
@@ -143,9 +64,9 @@ static bool all_fit(void)
 
 static void wait_for_all(unsigned int ms)
 {
-	uint64_t until = now_ms() + ms;
+	uint64_t until = session_ms() + ms;
 
-	while (!all_fit() && now_ms() < until && listen_for(100))
+	while (!all_fit() && session_ms() < until && session_listen(100))
 		;
 }
 
@@ -157,10 +78,10 @@ static void say(const struct account *a, const char *when)
 		return;
 	printf("# %s%s: bytes read %llu, written %llu in %llu and %llu calls; expected %llu, %llu, %llu, %llu%s\n",
 	       a->path, row ? "" : " (no row)",
-	       (unsigned long long)(row ? rows_value(&file, row, "bytes_read") : 0),
-	       (unsigned long long)(row ? rows_value(&file, row, "bytes_written") : 0),
-	       (unsigned long long)(row ? rows_value(&file, row, "reads") : 0),
-	       (unsigned long long)(row ? rows_value(&file, row, "writes") : 0),
+	       (unsigned long long)(row ? rows_value(&stream_file, row, "bytes_read") : 0),
+	       (unsigned long long)(row ? rows_value(&stream_file, row, "bytes_written") : 0),
+	       (unsigned long long)(row ? rows_value(&stream_file, row, "reads") : 0),
+	       (unsigned long long)(row ? rows_value(&stream_file, row, "writes") : 0),
 	       (unsigned long long)a->read, (unsigned long long)a->written,
 	       (unsigned long long)a->reads, (unsigned long long)a->writes,
 	       a->hidden ? ", and to be hidden" : "");
@@ -171,17 +92,17 @@ static unsigned int strangers(pid_t actor)
 {
 	unsigned int n = 0;
 
-	for (size_t i = 0; i < file.n; i++) {
-		const struct row *row = &file.row[i];
+	for (size_t i = 0; i < stream_file.n; i++) {
+		const struct row *row = &stream_file.row[i];
 		bool known = false;
 
-		if (!row->given || rows_value(&file, row, "pid") != (uint64_t)actor)
+		if (!row->given || rows_value(&stream_file, row, "pid") != (uint64_t)actor)
 			continue;
 		for (unsigned int a = 0; a < book->n && !known; a++)
-			known = book->account[a].ino == rows_value(&file, row, "inode");
+			known = book->account[a].ino == rows_value(&stream_file, row, "inode");
 		if (!known)
 			printf("# a row of inode %llu\n",
-			       (unsigned long long)rows_value(&file, row, "inode"));
+			       (unsigned long long)rows_value(&stream_file, row, "inode"));
 		n += !known;
 	}
 	return n;
@@ -190,14 +111,15 @@ static unsigned int strangers(pid_t actor)
 /* What rows have and what ended is all but `other`. */
 static void check_total(const char *when)
 {
-	const struct row *row = total.n ? &total.row[0] : NULL;
-	uint64_t read = rows_sum(&file, "bytes_read"), written = rows_sum(&file, "bytes_written");
-	uint64_t all_read = row ? rows_value(&total, row, "bytes_read") : 0;
-	uint64_t all_written = row ? rows_value(&total, row, "bytes_written") : 0;
+	const struct row *row = stream_total.n ? &stream_total.row[0] : NULL;
+	uint64_t read = rows_sum(&stream_file, "bytes_read"),
+		 written = rows_sum(&stream_file, "bytes_written");
+	uint64_t all_read = row ? rows_value(&stream_total, row, "bytes_read") : 0;
+	uint64_t all_written = row ? rows_value(&stream_total, row, "bytes_written") : 0;
 
 	if (row) {
-		all_read -= rows_value(&total, row, "other_read");
-		all_written -= rows_value(&total, row, "other_written");
+		all_read -= rows_value(&stream_total, row, "other_read");
+		all_written -= rows_value(&stream_total, row, "other_written");
 	}
 	tap(row && read == all_read && written == all_written && read && written,
 	    "rows and what ended add up to the total%s: %llu and %llu of %llu and %llu", when,
@@ -230,8 +152,9 @@ static void actor(char **folders, bool quick, int order, int done)
 
 static bool gone(pid_t pid)
 {
-	for (size_t i = 0; i < file.n; i++) {
-		if (file.row[i].live && rows_value(&file, &file.row[i], "pid") == (uint64_t)pid)
+	for (size_t i = 0; i < stream_file.n; i++) {
+		if (stream_file.row[i].live &&
+		    rows_value(&stream_file, &stream_file.row[i], "pid") == (uint64_t)pid)
 			return false;
 	}
 	return true;
@@ -255,7 +178,7 @@ static void judge(char **folders, bool quick)
 	fcntl(done[0], F_SETFL, O_NONBLOCK);
 	/* rows are taken meanwhile: the walk of threads races with their turns */
 	while (read(done[0], &byte, 1) < 0 && errno == EAGAIN)
-		need(listen_for(20), "rows");
+		need(session_listen(20), "rows");
 	wait_for_all(8000);
 	for (unsigned int i = 0; i < book->n; i++)
 		say(&book->account[i], "");
@@ -263,11 +186,11 @@ static void judge(char **folders, bool quick)
 	check_total("");
 	close(order[1]);
 	need(waitpid(pid, &status, 0) == pid && !status, "the actor");
-	until = now_ms() + 20000;
-	while (!gone(pid) && now_ms() < until && listen_for(200))
+	until = session_ms() + 20000;
+	while (!gone(pid) && session_ms() < until && session_listen(200))
 		;
 	tap(gone(pid), "its rows end with it");
-	listen_for(300);
+	session_listen(300);
 	check_total(", after its end");
 }
 
@@ -295,20 +218,20 @@ int main(int argc, char **argv)
 	book = mmap(NULL, sizeof(*book), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	need(book != MAP_FAILED, "memory");
 	snprintf(socket, sizeof(socket), "/tmp/files.%d", getpid());
-	moted = start_moted(options, socket);
-	if (!tap(subscribe(socket, "subscribe file,file_total,process interval=20ms"),
+	moted = session_moted(options, socket);
+	if (!tap(session_open(socket, "subscribe file,file_total,process interval=20ms"),
 		 "moted has the stream file")) {
 		kill(moted, SIGTERM);
 		return 1;
 	}
-	printf("# file: %s, splice: %s, io_uring: %s\n", tier("file"), tier("file_splice"),
-	       tier("file_uring"));
-	book->no_splice = !strcmp(tier("file_splice"), "none");
-	book->no_uring = !strcmp(tier("file_uring"), "none");
+	printf("# file: %s, splice: %s, io_uring: %s\n", session_tier("file"),
+	       session_tier("file_splice"), session_tier("file_uring"));
+	book->no_splice = !strcmp(session_tier("file_splice"), "none");
+	book->no_uring = !strcmp(session_tier("file_uring"), "none");
 	*options = (char *)"--";
 	judge(argv + 2, quick);
 	printf("1..%u\n", tap_n);
-	mote_close(client);
+	session_close();
 	kill(moted, SIGTERM);
 	waitpid(moted, NULL, 0);
 	return tap_failed != 0;
