@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * files [-q] MOTED FOLDER=NAME... [-- OPTIONS...]: starts a moted, moves known bytes to and from
+ * files [-q] [-w MS] MOTED FOLDER=NAME... [-- OPTIONS...]: starts a moted, moves known bytes to and from
  * files in each folder, of the file system NAME, in every way that there is, and compares what the
  * stream file has: to the byte, by process and file, while they live and after. Prints TAP.
- * -q: fewer rounds.
+ * -q: fewer rounds; -w: how long it waits for what is missing.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +20,8 @@
 #include "tap.h"
 
 struct book *book;
+
+static unsigned int patience = 8000;
 
 static const struct row *find(const struct account *a)
 {
@@ -179,7 +181,7 @@ static void judge(char **folders, bool quick)
 	/* rows are taken meanwhile: the walk of threads races with their turns */
 	while (read(done[0], &byte, 1) < 0 && errno == EAGAIN)
 		need(session_listen(20), "rows");
-	wait_for_all(8000);
+	wait_for_all(patience);
 	for (unsigned int i = 0; i < book->n; i++)
 		say(&book->account[i], "");
 	tap(!strangers(pid), "the actor has no other rows");
@@ -205,8 +207,13 @@ int main(int argc, char **argv)
 		return 0;
 	argv += quick;
 	argc -= quick;
+	if (argc > 2 && !strcmp(argv[1], "-w")) {
+		patience = (unsigned int)atoi(argv[2]);
+		argv += 2;
+		argc -= 2;
+	}
 	if (argc < 3) {
-		fprintf(stderr, "usage: files [-q] MOTED FOLDER=NAME... [-- OPTIONS...]\n");
+		fprintf(stderr, "usage: files [-q] [-w MS] MOTED FOLDER=NAME... [-- OPTIONS...]\n");
 		return 2;
 	}
 	options = argv + 2;
