@@ -53,6 +53,7 @@ enum mote_file_table {
 
 enum mote_edge_kind {
 	MOTE_EDGE_SENDFILE = 1, /* for certain: sendfile() */
+	MOTE_EDGE_SPLICE = 3,   /* for certain: splice() through a pipe */
 	MOTE_EDGE_CREDIT = 2,   /* read and then sent, or received and then written, by a thread */
 };
 

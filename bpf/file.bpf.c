@@ -222,6 +222,11 @@ static __always_inline u32 splice_place(struct file *file)
 	return (u32)file_place(ADDRESS(file), bpf_get_current_task());
 }
 
+static __always_inline bool is_a(const struct file *file, u32 type)
+{
+	return (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) == type;
+}
+
 static __always_inline void splice_enter(struct file *in, struct file *out)
 {
 	struct file_thread *t = file_thread(true);
@@ -230,6 +235,13 @@ static __always_inline void splice_enter(struct file *in, struct file *out)
 		return;
 	t->splice[READ] = file_reads ? splice_place(in) : NOWHERE;
 	t->splice[WRITE] = file_writes ? splice_place(out) : NOWHERE;
+	t->pipe_in = t->pipe_out = 0;
+	if (!edges_wanted)
+		return;
+	if (is_a(out, S_IFIFO) && (is_a(in, S_IFSOCK) || t->splice[READ]))
+		t->pipe_in = pipe_key(out);
+	if (is_a(in, S_IFIFO))
+		t->pipe_out = pipe_key(in);
 }
 
 static __always_inline void splice_leave(s64 ret)
@@ -242,6 +254,11 @@ static __always_inline void splice_leave(s64 ret)
 		file_add(t->splice[READ], READ, ret, 1);
 		file_add(t->splice[WRITE], WRITE, ret, 1);
 	}
+	if (edges_wanted && ret > 0 && t->splice[READ] && t->pipe_in)
+		pipe_put(t->pipe_in, t->splice[READ], false, ret);
+	if (edges_wanted && ret > 0 && t->splice[WRITE] && t->pipe_out)
+		pipe_out(file_cpu(), t->pipe_out, 0, t->splice[WRITE], ret);
+	t->pipe_in = t->pipe_out = 0;
 	t->splice[READ] = t->splice[WRITE] = NOWHERE;
 }
 

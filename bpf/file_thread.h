@@ -37,7 +37,7 @@ struct file_thread {
 	struct file_side side[2];
 	u64 kernels;   /* the file that the kernel is about to read or write for itself */
 	u32 splice[2]; /* places, while it is in splice() */
-	u32 tid, tgid;
+	u32 tid, pad0;
 
 	/* Credit (edge.h). */
 	s64 sent;        /* of what it has read of the file it is at: bytes that were sent */
@@ -48,6 +48,8 @@ struct file_thread {
 	u64 socket_left; /* bytes received of that, and not written */
 	u32 sendfile;    /* 1: it has called it, and the call is the one with this number */
 	u32 sendfile_call;
+	u64 pipe_in;  /* while splice() takes from a socket: the pipe that it puts into */
+	u64 pipe_out; /* while it puts into a socket or a file: the pipe that it takes from */
 };
 
 struct {
@@ -60,10 +62,14 @@ struct {
 /* A thread that was not seen before is at no file. NULL: there is no room. */
 static __always_inline struct file_thread *file_thread_new(u32 tid)
 {
-	struct file_thread fresh = { .tid = tid, .tgid = bpf_get_current_pid_tgid() >> 32 };
+	static const struct file_thread fresh; /* not on the stack: there is no room for it */
+	struct file_thread *t;
 
 	(void)bpf_map_update_elem(&file_threads, &tid, &fresh, BPF_NOEXIST);
-	return bpf_map_lookup_elem(&file_threads, &tid);
+	t = bpf_map_lookup_elem(&file_threads, &tid);
+	if (t)
+		t->tid = tid;
+	return t;
 }
 
 static __always_inline struct mote_slot_cpu *file_cpu(void)

@@ -35,6 +35,7 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_QUEUE = 22,
 	BPF_MAP_TYPE_RINGBUF = 27,
 };
@@ -46,6 +47,7 @@ enum { BPF_RB_NO_WAKEUP = 1 };
 #define S_IFMT            0170000
 #define S_IFREG           0100000
 #define S_IFSOCK          0140000
+#define S_IFIFO           0010000
 #define MAY_WRITE         0x2
 #define MAY_READ          0x4
 #define AF_INET           2

@@ -147,7 +147,9 @@ void mote_files_edges_sample(struct mote_files *files)
 
 static void pack_edge_key(msgpack_packer *pk, const struct mote_edge *edge)
 {
-	const char *how = edge->kind == MOTE_EDGE_SENDFILE ? "sendfile" : "credit";
+	const char *how = edge->kind == MOTE_EDGE_SENDFILE ? "sendfile"
+			  : edge->kind == MOTE_EDGE_SPLICE ? "splice"
+							   : "credit";
 
 	msgpack_pack_uint64(pk, edge->socket);
 	mote_files_pack_key(pk, edge->tgid, edge->start, edge->dev, edge->ino, edge->generation);

@@ -75,7 +75,7 @@ struct mote_file_shared {
 	const char *name;
 	int fd; /* -1: there is none, and nothing may be looked for */
 };
-#define MOTE_FILE_SHARED 7
+#define MOTE_FILE_SHARED 8
 void mote_probes_file_share(const struct mote_probes_file *file,
 			    struct mote_file_shared shared[MOTE_FILE_SHARED]);
 /* They have been taken. */

@@ -174,7 +174,7 @@ static int open_object(struct mote_file_load *l, const struct mote_probes_file_c
 
 const char *const mote_file_shared_names[MOTE_FILE_SHARED] = {
 	"file_threads", "file_slots", "file_cpus", "edge_slots",
-	"edge_marks",   "edge_index", "edge_free",
+	"edge_marks",   "edge_index", "edge_free", "edge_pipes",
 };
 
 static bool wants_edges(const struct mote_options *o)

@@ -269,6 +269,57 @@ static void proxy(struct stage *s)
 	expect(s, s->b, "credit", 0, 80);
 }
 
+static void pipe_of(int pair[2])
+{
+	need(!pipe(pair), "a pipe");
+}
+
+static void by_splice(struct stage *s)
+{
+	loff_t at = 0;
+	int pair[2];
+
+	pipe_of(pair);
+	for (int i = 0; i < 3; i++) {
+		must(splice(s->a, &at, pair[1], NULL, 4096, 0), 4096);
+		must(splice(pair[0], NULL, s->socket, NULL, 4096, 0), 4096);
+	}
+	send_n(s, 100); /* of nothing */
+	expect(s, s->a, "splice", 3 * 4096, 0);
+}
+
+static void two_files_by_splice(struct stage *s)
+{
+	loff_t at[2] = { 0, 0 };
+	int pair[2];
+
+	pipe_of(pair);
+	must(splice(s->a, &at[0], pair[1], NULL, 3000, 0), 3000);
+	must(splice(s->b, &at[1], pair[1], NULL, 2000, 0), 2000);
+	must(splice(pair[0], NULL, s->socket, NULL, 5000, 0), 5000);
+	expect(s, s->a, "splice", 3000, 0);
+	expect(s, s->b, "splice", 2000, 0);
+}
+
+static void splice_into_file(struct stage *s)
+{
+	uint32_t n = 3000;
+	ssize_t done = 0;
+	loff_t at = 0;
+	int pair[2];
+
+	pipe_of(pair);
+	must(write(s->peer, &n, sizeof(n)), sizeof(n));
+	while (done < (ssize_t)n) {
+		ssize_t in = splice(s->socket, NULL, pair[1], NULL, n - (size_t)done, 0);
+
+		need(in > 0, "splice from a socket");
+		must(splice(pair[0], NULL, s->b, &at, (size_t)in, 0), in);
+		done += in;
+	}
+	expect(s, s->b, "splice", 0, 3000);
+}
+
 static void copy(struct stage *s)
 {
 	must(read(s->a, buf, 1000), 1000);
@@ -299,6 +350,9 @@ static const struct scenario {
 	{ "more is written than was received", more_written },
 	{ "a look by MSG_PEEK is no credit", peeked },
 	{ "a proxy with a log", proxy },
+	{ "splice through a pipe, and then bytes of no file", by_splice },
+	{ "two files through one pipe", two_files_by_splice },
+	{ "splice from a socket into a file", splice_into_file },
 	{ "file to file: no edge", copy },
 };
 
