@@ -10,6 +10,7 @@
 #ifndef MOTE_BPF_EDGE_H
 #define MOTE_BPF_EDGE_H
 
+#include "compat.h"
 #include "file_thread.h"
 
 const volatile bool edges_wanted = false;

@@ -170,17 +170,18 @@ bool mote_files_crowded(const struct mote_files *files)
  */
 void mote_files_end_idle(struct mote_files *files)
 {
-	uint64_t used = in_use(files), size = files->maps->size;
+	uint64_t used = in_use(files);
+	uint32_t size = files->maps->size;
 	uint64_t idle = used > size / 8 * 7 ? IDLE_NS_LEAST : IDLE_NS;
 
 	for (uint32_t i = 0; i < size && used > size / 8 * 5; i++) {
-		uint32_t slot = files->hand++ % size;
+		uint32_t slot = files->hand;
 		const struct mote_access *a = access_at(files, slot);
 
+		files->hand = slot + 1 < size ? slot + 1 : 0;
 		if (!a->touched || a->touched + idle > files->now)
 			continue;
 		mote_slots_end(files->slots, slot);
 		used--;
 	}
-	files->hand %= size;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * files [-q] [-w MS] MOTED FOLDER=NAME... [-- OPTIONS...]: starts a moted, moves known bytes to and from
- * files in each folder, of the file system NAME, in every way that there is, and compares what the
- * stream file has: to the byte, by process and file, while they live and after. Prints TAP.
- * -q: fewer rounds; -w: how long it waits for what is missing.
+ * files [-q] [-w MS] MOTED FOLDER=NAME... [-- OPTIONS...]: starts a moted, moves known bytes to and
+ * from files in each folder, of the file system NAME, in every way that there is, and compares what
+ * the stream file has: to the byte, by process and file, while they live and after. Prints TAP. -q:
+ * fewer rounds; -w: how long it waits for what is missing.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -199,7 +199,7 @@ static void judge(char **folders, bool quick)
 int main(int argc, char **argv)
 {
 	char socket[64];
-	char **options = argv + 1;
+	char **options;
 	bool quick = argc > 1 && !strcmp(argv[1], "-q");
 	pid_t moted;
 
