@@ -92,7 +92,7 @@ struct mote_path {
 	char names[MOTE_PATH_MAX];
 };
 
-/* Keys of a process, for verdicts, and of a process and a file; never 0. */
+/* Keys of a process, and of a process and a file (process 0: of a file); never 0. */
 static inline __attribute__((always_inline)) u64 mote_mix(u64 hash, u64 word)
 {
 	hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
@@ -111,7 +111,7 @@ static inline __attribute__((always_inline)) u64 mote_access_key(u64 process, u3
 }
 
 /*
- * What user space has decided on: keys of accesses and processes that get no slot. A key has one
+ * What user space has decided on: keys of files and processes that get no slot. A key has one
  * place (MOTE_VERDICT_AT); one that was written over is decided on again.
  */
 #define MOTE_VERDICTS        1024 /* a power of two */

@@ -183,7 +183,8 @@ __noinline int file_place(u64 file, u64 task)
 		return NOWHERE;
 	process = mote_process_key(key.tgid, key.start);
 	hash = mote_access_key(process, key.dev, key.ino, key.generation);
-	if (file_filters && (decided(process) || decided(hash)))
+	if (file_filters &&
+	    (decided(process) || decided(mote_access_key(0, key.dev, key.ino, key.generation))))
 		return OTHER;
 	a = slots_get(FILES, cpu, hash, &slot, file_fill, &fill);
 	if (!a)

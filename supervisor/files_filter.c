@@ -4,7 +4,6 @@
  * path and its process's command; the verdict is taken here, written where BPF looks before it
  * gives slots, and the slot is given back. What it had by then goes to `other`, as what follows.
  */
-#include <ctype.h>
 #include <string.h>
 
 #include "files_impl.h"
@@ -12,13 +11,17 @@
 
 static void split(struct files_words *words, const char *text)
 {
-	while (words->n < FILTER_WORDS) {
+	for (;;) {
+		size_t len;
+
 		text += strspn(text, " \t");
-		if (!*text)
+		len = strcspn(text, " \t");
+		if (!len || words->n == FILTER_WORDS)
 			return;
 		words->word[words->n] = text;
-		words->len[words->n] = (uint16_t)strcspn(text, " \t");
-		text += words->len[words->n++];
+		words->len[words->n] = (uint16_t)len;
+		words->n++;
+		text += len;
 	}
 }
 
@@ -107,7 +110,7 @@ void mote_files_judge(struct mote_files *files, uint32_t slot)
 	if (process_is_out(files, a))
 		write_down(files, mote_process_key(a->tgid, a->start));
 	else if (path_is_out(&files->filter, &files->maps->paths[slot]))
-		write_down(files, a->slot.key);
+		write_down(files, mote_access_key(0, a->dev, a->ino, a->generation));
 	else
 		return;
 	if (!a->changed) /* else it has a row by now, which ends like any other */
