@@ -39,6 +39,11 @@ bool session_open(const char *socket, const char *line)
 	struct mote_message message;
 	int rc = mote_open(socket, &client);
 
+	/* it is bound a moment before it listens */
+	for (int i = 0; i < 20 && rc == -ECONNREFUSED; i++) {
+		usleep(100000);
+		rc = mote_open(socket, &client);
+	}
 	if (rc) {
 		printf("# %s: %s\n", socket, strerror(-rc));
 		return false;
