@@ -611,6 +611,21 @@ bool mote_process_lives(struct mote_process *process, uint32_t pid, uint64_t sta
 	return find(process, pid, start) != NULL;
 }
 
+uint32_t mote_process_exe(struct mote_process *process, uint32_t pid, uint64_t start,
+			  char exe[MOTE_EXE_MAX])
+{
+	struct ref *ref = find(process, pid, start);
+	struct mote_text_entry entry;
+
+	if (!ref)
+		return 0;
+	get_text(process, task_of(process, ref), &entry);
+	if (!entry.has_exe)
+		return 0;
+	memcpy(exe, entry.exe, entry.exe_len);
+	return entry.exe_len;
+}
+
 bool mote_process_whole(const struct mote_process *process)
 {
 	return !process->tasks->cut;

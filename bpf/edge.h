@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Edges: which file's bytes left by which socket, and which socket's bytes went into which file
+ * (docs/ATTRIBUTION.md has the rule, and why). The network's programs call edge_moved() for what
+ * they count; the file programs say where a thread turns.
+ *
+ * Within sendfile() and splice() it is certain. Else it is by credit: what a thread has read of a
+ * file it can send, and what it has received it can write, each byte once.
+ */
+#ifndef MOTE_BPF_EDGE_H
+#define MOTE_BPF_EDGE_H
+
+#include "compat.h"
+#include "file_thread.h"
+
+const volatile bool edges_wanted = false;
+const volatile bool edges_by_credit = true;
+
+ARRAY(edge_slots, struct mote_edge, 64);
+ARRAY(edge_marks, struct mote_slot_marks, 1);
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 64);
+	__type(key, u64);
+	__type(value, u64);
+} edge_index SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, 64);
+	__uint(value_size, sizeof(u32));
+} edge_free SEC(".maps");
+
+#define EDGES                                                                \
+	(&(struct slots){ &edge_index, &edge_free, &edge_slots, &edge_marks, \
+			  (enum mote_slot_table)MOTE_FILE_EDGES })
+
+struct edge_fill {
+	const struct mote_access *access;
+	u64 socket;
+	u32 kind;
+};
+
+static __always_inline void edge_fill(void *slot, void *arg)
+{
+	const struct edge_fill *fill = arg;
+	struct mote_edge *e = slot;
+
+	e->socket = fill->socket;
+	e->tgid = fill->access->tgid;
+	e->start = fill->access->start;
+	e->dev = fill->access->dev;
+	e->ino = fill->access->ino;
+	e->generation = fill->access->generation;
+	e->kind = fill->kind;
+}
+
+static __always_inline bool is_edge_of(const struct mote_edge *e, const struct edge_fill *fill)
+{
+	const struct mote_access *a = fill->access;
+
+	return e->socket == fill->socket && e->kind == fill->kind && e->ino == a->ino &&
+	       e->dev == a->dev && e->generation == a->generation && e->tgid == a->tgid &&
+	       e->start == a->start;
+}
+
+#define FROM_FILE 0x100 /* sent over the socket; else received */
+
+/* Between enter and exit of file_cpus. `what`: MOTE_EDGE_*, and FROM_FILE. */
+static __noinline __attribute__((unused)) int edge_add(struct mote_slot_cpu *cpu, u64 socket,
+						       u32 place, u32 what, u64 bytes)
+{
+	u32 slot = 0;
+	struct mote_access *a = place <= OTHER ? NULL : file_at(place, &slot);
+	struct edge_fill fill = { .access = a, .socket = socket, .kind = what & 0xff };
+	struct mote_edge *e;
+
+	if (!a || !bytes || !cpu)
+		return 0;
+	e = slots_get(EDGES, cpu, mote_mix(mote_mix(a->slot.key, socket), what & 0xff) | 1, &slot,
+		      edge_fill, &fill);
+	if (!e || !is_edge_of(e, &fill))
+		return 0;
+	if (what & FROM_FILE) {
+		__sync_fetch_and_add(&e->sent, bytes);
+		SLOT_ADD(e->sends, 1);
+	} else {
+		__sync_fetch_and_add(&e->received, bytes);
+		SLOT_ADD(e->receives, 1);
+	}
+	slots_mark(EDGES, slot);
+	return 0;
+}
+
+static __always_inline u64 least(u64 a, u64 b)
+{
+	return a < b ? a : b;
+}
+
+/* The number of the call that a thread is in: it grows at the end of each that reads. */
+static __always_inline u32 reading_call(const struct task_struct *task)
+{
+	return (u32)BPF_CORE_READ(task, ioac.syscr);
+}
+
+/*
+ * What splice() has put into a pipe, in that order: of files, by their places, and of sockets, by
+ * their numbers. One thread puts in, one takes out; what others write to or read from the pipe is
+ * not here. A pipe that is forgotten has no edges.
+ */
+#define PIPE_PARTS 4 /* a power of two */
+
+struct pipe_part {
+	u64 source;
+	u64 put, taken; /* bytes */
+	u64 of_socket;
+};
+
+struct pipe {
+	struct pipe_part part[PIPE_PARTS];
+	u32 last, first;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 128);
+	__type(key, u64);
+	__type(value, struct pipe);
+} edge_pipes SEC(".maps");
+
+static __always_inline u64 pipe_key(const struct file *file)
+{
+	struct inode *inode = BPF_CORE_READ(file, f_inode);
+
+	return mote_mix((u64)inode, BPF_CORE_READ(inode, i_ino)) | 1;
+}
+
+static __noinline __attribute__((unused)) int pipe_put(u64 key, u64 source, u64 of_socket,
+						       u64 bytes)
+{
+	static const struct pipe fresh; /* not on the stack: there is no room for it */
+	struct pipe *pipe = bpf_map_lookup_elem(&edge_pipes, &key);
+	struct pipe_part *part;
+
+	if (!pipe) {
+		(void)bpf_map_update_elem(&edge_pipes, &key, &fresh, BPF_NOEXIST);
+		pipe = bpf_map_lookup_elem(&edge_pipes, &key);
+	}
+	if (!pipe)
+		return 0;
+	part = &pipe->part[compat_bounded(pipe->last, PIPE_PARTS - 1)];
+	if (part->source != source) {
+		if (pipe->last - pipe->first >= PIPE_PARTS - 1)
+			return 0; /* more sources than are kept: these bytes have none */
+		part = &pipe->part[compat_bounded(pipe->last + 1, PIPE_PARTS - 1)];
+		part->source = source;
+		part->of_socket = of_socket;
+		part->put = part->taken = 0;
+		pipe->last++;
+	}
+	__sync_fetch_and_add(&part->put, bytes);
+	return 0;
+}
+
+/* The next bytes of one source, at most `bytes`; 0: there are none. */
+static __always_inline u64 pipe_take(struct pipe *pipe, u64 bytes, struct pipe_part *from)
+{
+	struct pipe_part *part = &pipe->part[compat_bounded(pipe->first, PIPE_PARTS - 1)];
+	u64 n;
+
+	if (part->put == part->taken && pipe->first != pipe->last) {
+		pipe->first++;
+		part = &pipe->part[compat_bounded(pipe->first, PIPE_PARTS - 1)];
+	}
+	n = least(bytes, part->put - part->taken);
+	part->taken += n;
+	from->source = part->source;
+	from->of_socket = part->of_socket;
+	return n;
+}
+
+/*
+ * `bytes` came out of a pipe, into a socket (`place` NOWHERE), or into the file at `place`: edges
+ * are from a file to a socket and the other way.
+ */
+static __noinline __attribute__((unused)) int pipe_out(struct mote_slot_cpu *cpu, u64 key,
+						       u64 socket, u32 place, u64 bytes)
+{
+	struct pipe *pipe = bpf_map_lookup_elem(&edge_pipes, &key);
+	struct pipe_part from = {};
+
+	for (int i = 0; pipe && bytes && i < PIPE_PARTS; i++) {
+		u64 n = pipe_take(pipe, bytes, &from);
+
+		bytes -= n;
+		if (place == NOWHERE && !from.of_socket)
+			edge_add(cpu, socket, from.source, MOTE_EDGE_SPLICE | FROM_FILE, n);
+		else if (place != NOWHERE && from.of_socket)
+			edge_add(cpu, from.source, place, MOTE_EDGE_SPLICE, n);
+	}
+	return 0;
+}
+
+/*
+ * `bytes` went out over a socket. In sendfile(): of the file that it reads of, for certain. They
+ * will be in rchar when it returns, and must not be sent again by credit.
+ */
+static __always_inline void edge_sent(struct mote_slot_cpu *cpu, struct file_thread *t,
+				      const struct task_struct *task, u64 socket, u64 bytes)
+{
+	const struct file_side *s = &t->side[READ];
+	s64 left;
+	u64 part;
+
+	if (t->sendfile && t->sendfile_call == reading_call(task)) {
+		edge_add(cpu, socket, s->place, MOTE_EDGE_SENDFILE | FROM_FILE, bytes);
+		t->sent += bytes;
+		return;
+	}
+	t->sendfile = 0;
+	if (t->pipe_out) {
+		pipe_out(cpu, t->pipe_out, socket, NOWHERE, bytes);
+		return;
+	}
+	if (!edges_by_credit)
+		return;
+	left = s->place > OTHER ? (s64)(BPF_CORE_READ(task, ioac.rchar) - s->base) - t->sent : 0;
+	part = left > 0 ? least(bytes, left) : 0;
+	edge_add(cpu, socket, s->place, MOTE_EDGE_CREDIT | FROM_FILE, part);
+	t->sent += part;
+	part = least(bytes - part, t->before_left);
+	edge_add(cpu, socket, t->before, MOTE_EDGE_CREDIT | FROM_FILE, part);
+	t->before_left -= part;
+}
+
+/* What has been written since it was looked at last is of what was received before. */
+static __always_inline void edge_written(struct mote_slot_cpu *cpu, struct file_thread *t,
+					 u64 written)
+{
+	const struct file_side *s = &t->side[WRITE];
+	u64 more = written - s->base - t->written, part = least(more, t->socket_left);
+
+	if ((s64)more <= 0)
+		return;
+	t->written += more;
+	if (s->place <= OTHER || !part)
+		return;
+	edge_add(cpu, t->socket, s->place, MOTE_EDGE_CREDIT, part);
+	t->socket_left -= part;
+}
+
+/* A thread turns to another file, at `place`. A function of its own for its stack. */
+static __noinline __attribute__((unused)) int
+edge_turn(struct file_thread *t, const struct file_count *count, int side, u32 place)
+{
+	struct mote_slot_cpu *cpu = file_cpu();
+	const struct file_side *s = &t->side[side];
+	s64 left;
+
+	if (side == WRITE) {
+		if (cpu)
+			edge_written(cpu, t, count->bytes);
+		t->written = 0;
+		return 0;
+	}
+	left = s->place > OTHER ? (s64)(count->bytes - s->base) - t->sent : 0;
+	if (left < 0)
+		left = 0;
+	if (left > 0xffffffffll)
+		left = 0xffffffffll;
+	t->sent = 0;
+	if (place > OTHER && place == t->before) { /* back: what was left of it is there again */
+		t->sent = -(s64)t->before_left;
+		t->before_left = 0;
+	}
+	if (left) {
+		t->before = s->place;
+		t->before_left = left;
+	}
+	return 0;
+}
+
+/*
+ * Global, for the verifier to look at it once, and not at each place that calls it. Where edges are
+ * not wanted nothing below the first line is there: not even the maps are.
+ */
+__noinline int edge_moved(u64 socket, u64 sent, u64 received)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	u32 tid = (u32)bpf_get_current_pid_tgid();
+	struct mote_slot_cpu *cpu;
+	struct file_thread *t;
+
+	if (!edges_wanted)
+		return 0;
+	t = bpf_map_lookup_elem(&file_threads, &tid);
+	if (!t && received && edges_by_credit)
+		t = file_thread_new(tid);
+	cpu = t ? slots_enter(&file_cpus) : NULL;
+	if (!cpu)
+		return 0;
+	if (sent)
+		edge_sent(cpu, t, task, socket, sent);
+	if (received && t->pipe_in) {
+		pipe_put(t->pipe_in, socket, true, received);
+	} else if (received && edges_by_credit) {
+		edge_written(cpu, t, BPF_CORE_READ(task, ioac.wchar));
+		t->socket_left = t->socket == socket ? t->socket_left + received : received;
+		t->socket = socket;
+	}
+	slots_exit(cpu);
+	return 0;
+}
+
+#endif

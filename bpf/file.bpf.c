@@ -1,0 +1,470 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * File bytes by process and file: entry points. As net.bpf.c this is built into an object for each
+ * set: -DMOTE_FENTRY and -DMOTE_KPROBE, and each once more with -DMOTE_FETCH for arm64.
+ */
+#include "file.h"
+#include "probe.h"
+
+char _license[] SEC("license") = "Dual BSD/GPL";
+
+/* enter, the logic, exit: nothing in between returns */
+#define WITH_CPU(logic)                                              \
+	({                                                           \
+		struct mote_slot_cpu *cpu = slots_enter(&file_cpus); \
+                                                                     \
+		if (cpu) {                                           \
+			logic;                                       \
+			slots_exit(cpu);                             \
+		}                                                    \
+		0;                                                   \
+	})
+
+/* Broken on purpose, one way each, for tests that must notice: see net.bpf.c. */
+#ifdef MOTE_MUTANT_FILE_DEAF
+#	define DEAF true /* does not look at writes */
+#else
+#	define DEAF false
+#endif
+#ifdef MOTE_MUTANT_FILE_EXEC
+#	define KERNELS false /* what the kernel reads for itself is the process's */
+#else
+#	define KERNELS true
+#endif
+#ifdef MOTE_MUTANT_FILE_EXIT
+#	define SETTLES false /* an ending thread takes its last bytes with it */
+#else
+#	define SETTLES true
+#endif
+#ifdef MOTE_MUTANT_FILE_LATE
+#	define TURN_FIRST true /* the bytes before are the next file's */
+#else
+#	define TURN_FIRST false
+#endif
+
+/*
+ * Set when a regular file or directory is opened, and of nothing else (FMODE_ATOMIC_POS): one look
+ * instead of two, and pipes, sockets and terminals are out.
+ */
+#define F_REGULAR 0x8000
+
+/* The calling thread turns to another file; 0: to none that is counted. */
+static __always_inline void turn(u64 file, int side, bool kernels)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct file_thread *t = file_thread(true);
+	struct inode *inode = NULL;
+	struct file_count count;
+	struct file_side *s;
+	u32 place = NOWHERE;
+
+	if (!t)
+		return;
+	s = &t->side[side];
+	load_count(&count, task, side);
+	if (file && !kernels) {
+		place = file_place(file, (u64)task);
+		inode = BPF_CORE_READ((struct file *)file, f_inode);
+	}
+	if (edges_wanted)
+		edge_turn(t, &count, side, place);
+	if (TURN_FIRST)
+		s->place = place;
+	file_settle(s, &count, side);
+	s->base = count.bytes;
+	s->calls = (u32)count.calls;
+	s->place = place;
+	s->inode = (u64)inode;
+	s->ino = inode ? BPF_CORE_READ(inode, i_ino) : 0;
+	s->generation = inode ? BPF_CORE_READ(inode, i_generation) : 0;
+}
+
+__noinline int turn_to_read(u64 file, u32 kernels)
+{
+	turn(file, READ, kernels);
+	return 0;
+}
+
+__noinline int turn_to_write(u64 file, u32 kernels)
+{
+	turn(file, WRITE, kernels);
+	return 0;
+}
+
+/* It was there already: what it moves goes on adding up. */
+static __always_inline bool is_there(const struct file_side *s, const struct file *file)
+{
+	struct inode *inode = BPF_CORE_READ(file, f_inode);
+
+	return s->inode == (u64)inode && s->ino == BPF_CORE_READ(inode, i_ino) &&
+	       s->generation == BPF_CORE_READ(inode, i_generation);
+}
+
+static __always_inline int permission(struct file *file, int side)
+{
+	u32 mode = BPF_CORE_READ(file, f_mode);
+	struct file_thread *t = file_thread(false);
+	bool regular = mode & F_REGULAR, kernels = false;
+
+	if ((!t && !regular) || compat_is_backing(mode))
+		return 0;
+	if (t && t->kernels) {
+		kernels = t->kernels == (u64)file;
+		t->kernels = 0;
+	} else if (t && (regular ? is_there(&t->side[side], file) : !t->side[side].inode)) {
+		return 0;
+	}
+	if (side == READ)
+		return WITH_CPU(turn_to_read(regular ? ADDRESS(file) : 0, kernels));
+	return WITH_CPU(turn_to_write(regular ? ADDRESS(file) : 0, kernels));
+}
+
+/* Every call that reads or writes asks before it does. */
+ENTRY(file_permission, security_file_permission, struct file *file, int mask)
+{
+	if (mask & MAY_WRITE)
+		return file_writes && !DEAF ? permission(file, WRITE) : 0;
+	return mask & MAY_READ && file_reads ? permission(file, READ) : 0;
+}
+
+/* What exec, module loading and the like read is not what the process reads. */
+static __always_inline int kernels(struct file *file)
+{
+	struct file_thread *t = KERNELS ? file_thread(true) : NULL;
+
+	if (t)
+		t->kernels = (u64)file;
+	return 0;
+}
+
+ENTRY(file_kernel_read, kernel_read, struct file *file)
+{
+	return kernels(file);
+}
+
+ENTRY(file_kernel_write, kernel_write, struct file *file)
+{
+	return kernels(file);
+}
+
+/* A core dump and BSD accounting write without asking: not to the file before. */
+static __always_inline void leave_write(void)
+{
+	struct file_thread *t = file_thread(false);
+
+	if (t)
+		file_leave(t, (void *)bpf_get_current_task(), WRITE);
+}
+
+ENTRY(file_coredump, do_coredump, const void *info)
+{
+	return WITH_CPU(leave_write());
+}
+
+/* 6.17: its new name. */
+ENTRY(file_vfs_coredump, vfs_coredump, const void *info)
+{
+	return WITH_CPU(leave_write());
+}
+
+ENTRY(file_acct, acct_process)
+{
+	return WITH_CPU(leave_write());
+}
+
+static __always_inline void leave(u32 tid)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct file_thread *t = bpf_map_lookup_elem(&file_threads, &tid);
+
+	if (!t)
+		return;
+	if (SETTLES) {
+		file_leave(t, task, READ);
+		file_leave(t, task, WRITE);
+	}
+	bpf_map_delete_elem(&file_threads, &tid);
+}
+
+SEC("?tp/sched/sched_process_exit")
+int file_exit(void *ctx)
+{
+	return WITH_CPU(leave((u32)bpf_get_current_pid_tgid()));
+}
+
+/* A thread that execs takes the number of its process's first, which is gone. */
+SEC("?tp/sched/sched_process_exec")
+int file_exec(struct trace_event_raw_sched_process_exec *ctx)
+{
+	u32 old = ctx->old_pid;
+
+	return old == (u32)bpf_get_current_pid_tgid() ? 0 : WITH_CPU(leave(old));
+}
+
+/* The file that it reads of it turns to within the call. */
+ENTRY(file_sendfile, do_sendfile)
+{
+	struct file_thread *t = file_thread(true);
+
+	if (t) {
+		t->sendfile = 1;
+		t->sendfile_call = reading_call((void *)bpf_get_current_task());
+	}
+	return 0;
+}
+
+/* splice(2) is not in ioac. */
+
+static __always_inline u32 splice_place(struct file *file)
+{
+	if (!(BPF_CORE_READ(file, f_mode) & F_REGULAR))
+		return NOWHERE;
+	return (u32)file_place(ADDRESS(file), bpf_get_current_task());
+}
+
+static __always_inline bool is_a(const struct file *file, u32 type)
+{
+	return (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) == type;
+}
+
+static __always_inline void splice_enter(struct file *in, struct file *out)
+{
+	struct file_thread *t = file_thread(true);
+
+	if (!t)
+		return;
+	t->splice[READ] = file_reads ? splice_place(in) : NOWHERE;
+	t->splice[WRITE] = file_writes ? splice_place(out) : NOWHERE;
+	t->pipe_in = t->pipe_out = 0;
+	if (!edges_wanted)
+		return;
+	if (is_a(out, S_IFIFO) && (is_a(in, S_IFSOCK) || t->splice[READ]))
+		t->pipe_in = pipe_key(out);
+	if (is_a(in, S_IFIFO))
+		t->pipe_out = pipe_key(in);
+}
+
+static __always_inline void splice_leave(s64 ret)
+{
+	struct file_thread *t = file_thread(false);
+
+	if (!t)
+		return;
+	if (ret >= 0) {
+		file_add(t->splice[READ], READ, ret, 1);
+		file_add(t->splice[WRITE], WRITE, ret, 1);
+	}
+	if (edges_wanted && ret > 0 && t->splice[READ] && t->pipe_in)
+		pipe_put(t->pipe_in, t->splice[READ], false, ret);
+	if (edges_wanted && ret > 0 && t->splice[WRITE] && t->pipe_out)
+		pipe_out(file_cpu(), t->pipe_out, 0, t->splice[WRITE], ret);
+	t->pipe_in = t->pipe_out = 0;
+	t->splice[READ] = t->splice[WRITE] = NOWHERE;
+}
+
+ENTRY(file_splice, do_splice, struct file *in, void *in_at, struct file *out)
+{
+	return WITH_CPU(splice_enter(in, out));
+}
+
+EXIT(file_splice_ret, do_splice, s64 ret, struct file *in, void *in_at, struct file *out,
+     void *out_at, u64 len, u32 flags)
+{
+	return WITH_CPU(splice_leave(ret));
+}
+
+/* Nor is io_uring: a request's file is remembered until it is complete. */
+
+struct file_request {
+	u64 file;
+	u32 place;
+	u32 side;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 64);
+	__type(key, u64);
+	__type(value, struct file_request);
+} file_requests SEC(".maps");
+
+static __always_inline void request_begin(struct io_kiocb *request, u32 side)
+{
+	struct file *file = BPF_CORE_READ(request, file);
+	struct file_request r = { .file = (u64)file, .side = side };
+	struct mote_file_ctl *ctl;
+	u64 key = (u64)request;
+
+	if (!(BPF_CORE_READ(file, f_mode) & F_REGULAR))
+		return;
+	r.place = (u32)file_place(ADDRESS(file), bpf_get_current_task());
+	if (r.place == NOWHERE || !(int)bpf_map_update_elem(&file_requests, &key, &r, BPF_ANY))
+		return;
+	ctl = file_control();
+	if (ctl)
+		__sync_fetch_and_add(&ctl->no_request, 1);
+}
+
+/* A request's memory may be another's by now, if it ended unseen: then its file is another. */
+static __always_inline void request_end(u64 key, s64 result)
+{
+	struct file_request *r = bpf_map_lookup_elem(&file_requests, &key);
+
+	if (!r)
+		return;
+	if (result >= 0 && r->file == (u64)BPF_CORE_READ((struct io_kiocb *)key, file)) {
+		if (r->side == READ)
+			file_add(r->place, READ, result, 1);
+		else
+			file_add(r->place, WRITE, result, 1);
+	}
+	bpf_map_delete_elem(&file_requests, &key);
+}
+
+ENTRY(file_io_read, io_read, struct io_kiocb *request)
+{
+	return file_reads ? WITH_CPU(request_begin(request, READ)) : 0;
+}
+
+ENTRY(file_io_write, io_write, struct io_kiocb *request)
+{
+	return file_writes ? WITH_CPU(request_begin(request, WRITE)) : 0;
+}
+
+SEC("?tp/io_uring/io_uring_complete")
+int file_io_complete(struct trace_event_raw_io_uring_complete *ctx)
+{
+	u64 request = (u64)ctx->req;
+	s64 result = ctx->res;
+
+	return WITH_CPU(request_end(request, result));
+}
+
+/*
+ * Up to 5.18: the result is the argument, with what an earlier part of the request read. -529
+ * (EIOCBQUEUED): not yet. A request begins with its kiocb.
+ */
+static __always_inline void kiocb_end(const void *kiocb, s64 result)
+{
+	struct io_async_rw *rw = BPF_CORE_READ((struct io_kiocb___with_data *)kiocb, async_data);
+	s64 before = rw ? BPF_CORE_READ(rw, bytes_done) : 0;
+
+	if (result == -529)
+		return;
+	request_end((u64)kiocb, result < 0 ? (before ?: -1) : result + before);
+}
+
+ENTRY(file_kiocb_done, kiocb_done, const void *kiocb, s64 result)
+{
+	return WITH_CPU(kiocb_end(kiocb, result));
+}
+
+ENTRY(file_complete_rw, io_complete_rw, const void *kiocb, s64 result)
+{
+	return WITH_CPU(kiocb_end(kiocb, result));
+}
+
+#define keep_order() asm volatile("" ::: "memory")
+
+/*
+ * What one living thread has beyond what is settled. A thread that turns meanwhile is left out: its
+ * bytes are settled by now, and come with the next walk. The snapshot is taken before anything of a
+ * thread is looked at, so that no byte is in both.
+ */
+static __always_inline void show(const struct file_thread *t, const struct task_struct *task,
+				 u64 walk, int side)
+{
+	const struct file_side *s = &t->side[side];
+	u32 place = *(const volatile u32 *)&s->place, slot = 0;
+	struct mote_access *a = place <= OTHER ? NULL : file_at(place, &slot);
+	struct file_count count;
+	u64 base, bytes, calls;
+
+	if (!a)
+		return;
+	if (a->walk != walk) {
+		a->settled = a->moved;
+		a->pending = (struct mote_moved){};
+		a->walk = walk;
+	}
+	keep_order();
+	base = *(const volatile u64 *)&s->base;
+	calls = *(const volatile u32 *)&s->calls;
+	keep_order();
+	load_count(&count, task, side);
+	keep_order();
+	if (*(const volatile u64 *)&s->base != base || *(const volatile u32 *)&s->place != place ||
+	    *(const volatile u32 *)&t->tid != (u32)BPF_CORE_READ(task, pid))
+		return;
+	bytes = count.bytes - base;
+	calls = (u32)count.calls - (u32)calls;
+	if ((s64)bytes < 0 || !(bytes | calls))
+		return;
+	if (side == READ) {
+		a->pending.read += bytes;
+		a->pending.reads += calls;
+	} else {
+		a->pending.written += bytes;
+		a->pending.writes += calls;
+	}
+	slots_mark(FILES, slot);
+}
+
+SEC("?iter/task")
+int file_walk(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct mote_file_ctl *ctl = file_control();
+	struct file_thread *t;
+	u32 tid;
+
+	if (!ctl)
+		return 0;
+	if (!task) {
+		ctl->walked = ctl->walk;
+		return 0;
+	}
+	if (!ctx->meta->seq_num)
+		ctl->walk++;
+	tid = BPF_CORE_READ(task, pid);
+	t = bpf_map_lookup_elem(&file_threads, &tid);
+	if (!t)
+		return 0;
+	return WITH_CPU({
+		show(t, task, ctl->walk, READ);
+		show(t, task, ctl->walk, WRITE);
+	});
+}
+
+/* A function of its own: the verifier looks at it once, and not in each turn of the loop. */
+__noinline int file_reap_entry(u32 i)
+{
+	u32 files = MOTE_FILE_ACCESSES, edges = MOTE_FILE_EDGES;
+	struct mote_reap *list = bpf_map_lookup_elem(&file_reap, &files);
+	int some = list ? slots_reap(FILES, list, i) : 0;
+
+	if (!edges_wanted)
+		return some;
+	list = bpf_map_lookup_elem(&file_reap, &edges);
+	return some | (list ? slots_reap(EDGES, list, i) : 0);
+}
+
+static __always_inline void reaped(u32 table)
+{
+	struct mote_reap *list = bpf_map_lookup_elem(&file_reap, &table);
+
+	if (list)
+		slots_reaped(list);
+}
+
+SEC("?iter/task")
+int file_reap_run(struct bpf_iter__task *ctx)
+{
+	if (!ctx->task || !slots_pass(ctx->meta))
+		return 0;
+	for (u32 i = 0; i < MOTE_REAP && file_reap_entry(i); i++)
+		;
+	reaped(MOTE_FILE_ACCESSES);
+	reaped(MOTE_FILE_EDGES);
+	return 0;
+}
