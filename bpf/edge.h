@@ -17,7 +17,7 @@ const volatile bool edges_wanted = false;
 const volatile bool edges_by_credit = true;
 
 ARRAY(edge_slots, struct mote_edge, 64);
-ARRAY(edge_marks, struct mote_slot_marks, 1);
+ARRAY(edge_marks, struct mote_slot_marks_line, 1);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

@@ -23,7 +23,7 @@ const volatile bool file_filters = false; /* user space decides on what is exclu
 
 /* User space sets the sizes. */
 ARRAY(file_paths, struct mote_path, 64);
-ARRAY(file_marks, struct mote_slot_marks, 1);
+ARRAY(file_marks, struct mote_slot_marks_line, 1);
 ARRAY(file_reap, struct mote_reap, MOTE_FILE_TABLES);
 ARRAY(file_ctl, struct mote_file_ctl, 1);
 ARRAY(file_verdicts, struct mote_file_verdicts, 1);

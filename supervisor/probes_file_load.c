@@ -210,6 +210,7 @@ static int set_sizes(struct mote_file_load *l, const struct mote_options *o, uns
 		unsigned int entries;
 	} sizes[] = {
 		{ "file_slots", o->tables_files },
+		{ "file_marks", MOTE_MARKS_LINES(o->tables_files) },
 		{ "file_paths", o->tables_files },
 		{ "file_index", o->tables_files },
 		{ "file_free", o->tables_files },
@@ -217,6 +218,7 @@ static int set_sizes(struct mote_file_load *l, const struct mote_options *o, uns
 		{ "file_requests", o->tables_file_requests },
 		{ "file_cpus", ncpus },
 		{ "edge_slots", o->tables_edges },
+		{ "edge_marks", MOTE_MARKS_LINES(o->tables_edges) },
 		{ "edge_index", o->tables_edges },
 		{ "edge_free", o->tables_edges },
 	};

@@ -32,7 +32,7 @@ static __always_inline void stall_at(u32 where);
 
 MAPPED(counters, struct filler_counter, SLOTS);
 
-MAPPED(counter_marks, struct mote_slot_marks, 1);
+MAPPED(counter_marks, struct mote_slot_marks_line, MOTE_MARKS_LINES(SLOTS));
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
