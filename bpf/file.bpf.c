@@ -53,10 +53,10 @@ static __always_inline void turn(u64 file, int side, bool kernels)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 	struct file_thread *t = file_thread(true);
-	struct inode *inode = NULL;
 	struct file_count count;
 	struct file_side *s;
 	u32 place = NOWHERE;
+	u64 identity = 0;
 
 	if (!t)
 		return;
@@ -64,7 +64,7 @@ static __always_inline void turn(u64 file, int side, bool kernels)
 	load_count(&count, task, side);
 	if (file && !kernels) {
 		place = file_place(file, (u64)task);
-		inode = BPF_CORE_READ((struct file *)file, f_inode);
+		identity = file_identity(BPF_CORE_READ((struct file *)file, f_inode));
 	}
 	if (edges_wanted)
 		edge_turn(t, &count, side, place);
@@ -74,9 +74,7 @@ static __always_inline void turn(u64 file, int side, bool kernels)
 	s->base = count.bytes;
 	s->calls = (u32)count.calls;
 	s->place = place;
-	s->inode = (u64)inode;
-	s->ino = inode ? BPF_CORE_READ(inode, i_ino) : 0;
-	s->generation = inode ? BPF_CORE_READ(inode, i_generation) : 0;
+	s->file = identity;
 }
 
 __noinline int turn_to_read(u64 file, u32 kernels)
@@ -94,10 +92,7 @@ __noinline int turn_to_write(u64 file, u32 kernels)
 /* It was there already: what it moves goes on adding up. */
 static __always_inline bool is_there(const struct file_side *s, const struct file *file)
 {
-	struct inode *inode = BPF_CORE_READ(file, f_inode);
-
-	return s->inode == (u64)inode && s->ino == BPF_CORE_READ(inode, i_ino) &&
-	       s->generation == BPF_CORE_READ(inode, i_generation);
+	return s->file == file_identity(BPF_CORE_READ(file, f_inode));
 }
 
 static __always_inline int permission(struct file *file, int side)
@@ -111,7 +106,7 @@ static __always_inline int permission(struct file *file, int side)
 	if (t && t->kernels) {
 		kernels = t->kernels == (u64)file;
 		t->kernels = 0;
-	} else if (t && (regular ? is_there(&t->side[side], file) : !t->side[side].inode)) {
+	} else if (t && (regular ? is_there(&t->side[side], file) : !t->side[side].file)) {
 		return 0;
 	}
 	if (side == READ)

@@ -265,7 +265,7 @@ static __always_inline void file_leave(struct file_thread *t, const struct task_
 	s->base = count.bytes;
 	s->calls = (u32)count.calls;
 	s->place = NOWHERE;
-	s->inode = 0;
+	s->file = 0;
 }
 
 #endif

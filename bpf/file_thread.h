@@ -22,13 +22,10 @@ ARRAY(file_cpus, struct mote_slot_cpu, 1);
 
 /* The file that a thread is at in one direction. */
 struct file_side {
-	u64 base;  /* ioac.rchar or wchar when it came there */
-	u64 inode; /* address; 0: look again */
-	u64 ino;
-	u32 generation;
+	u64 base; /* ioac.rchar or wchar when it came there */
+	u64 file; /* file_identity(); 0: look again */
 	u32 place;
 	u32 calls; /* syscr or syscw when it came there, the lower half */
-	u32 pad0;
 };
 
 enum { READ, WRITE };
@@ -37,12 +34,13 @@ struct file_thread {
 	struct file_side side[2];
 	u64 kernels;   /* the file that the kernel is about to read or write for itself */
 	u32 splice[2]; /* places, while it is in splice() */
-	u32 tid, pad0;
+	u32 tid;
 
 	/* Credit (edge.h). */
-	s64 sent;        /* of what it has read of the file it is at: bytes that were sent */
 	u32 before;      /* the file that it was at before */
 	u32 before_left; /* bytes of that, read and not sent */
+	u32 pad0;
+	s64 sent;        /* of what it has read of the file it is at: bytes that were sent */
 	u64 written;     /* of the file it writes to: bytes that were looked at */
 	u64 socket;      /* what it received from last */
 	u64 socket_left; /* bytes received of that, and not written */
@@ -94,6 +92,14 @@ static __always_inline struct mote_access *file_at(u32 place, u32 *slot)
 		return NULL;
 	life = *(volatile u64 *)&a->slot.gen;
 	return life >> 32 || SLOT_PLACE(*slot, (u32)life) != place ? NULL : a;
+}
+
+/* An inode's memory can be another's by now, and a number that of another file. */
+static __always_inline u64 file_identity(const struct inode *inode)
+{
+	u64 number = mote_mix((u64)inode, BPF_CORE_READ(inode, i_ino));
+
+	return mote_mix(number, BPF_CORE_READ(inode, i_generation)) | 1;
 }
 
 /* What the kernel has counted of a task by now, in one direction. */
