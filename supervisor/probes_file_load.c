@@ -236,6 +236,20 @@ static int set_sizes(struct mote_file_load *l, const struct mote_options *o, uns
 	return err;
 }
 
+/*
+ * From 6.1 on (fba1a1c6c912) hash tables take memory from an allocator that works in any context,
+ * so that threads need as much as there are of them. A thread for which it has none at once is as
+ * one for which there is no room, until its next call.
+ */
+static int allocate_late(struct mote_file_load *l, unsigned int version)
+{
+	struct bpf_map *map = bpf_object__find_map_by_name(l->object, "file_threads");
+
+	if (!map || version < VERSION(6, 1))
+		return map ? 0 : -ENOENT;
+	return bpf_map__set_map_flags(map, bpf_map__map_flags(map) | BPF_F_NO_PREALLOC);
+}
+
 static int turn_on(struct mote_file_load *l, const struct mote_file_pick *pick,
 		   unsigned int version)
 {
@@ -412,6 +426,7 @@ static int load_and_attach(struct mote_file_load *l, const struct mote_probes_fi
 	err = open_object(l, cfg, pick->set);
 	err = err ?: set_variables(l, cfg->options);
 	err = err ?: set_sizes(l, cfg->options, (unsigned int)ncpus);
+	err = err ?: allocate_late(l, cfg->features->version);
 	err = err ?: turn_on(l, pick, cfg->features->version);
 	if (err)
 		return fail(failure, -1, "opening the file programs", err);
