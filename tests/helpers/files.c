@@ -23,6 +23,16 @@ struct book *book;
 
 static unsigned int patience = 8000;
 
+/* Another file system may have a file of the same number; of a path that is cut, "cut" is enough.
+ */
+static bool is_named(const struct row *row, const struct account *a)
+{
+	if (a->flags[0] == 'c')
+		return rows_value(&stream_file, row, "path_flags") ==
+		       rows_text(a->flags, strlen(a->flags));
+	return rows_value(&stream_file, row, "path") == rows_text(a->path, strlen(a->path));
+}
+
 static const struct row *find(const struct account *a)
 {
 	const struct row *best = NULL;
@@ -33,8 +43,7 @@ static const struct row *find(const struct account *a)
 		if (row->given && rows_value(&stream_file, row, "pid") == a->pid &&
 		    rows_value(&stream_file, row, "process_start") == a->start &&
 		    rows_value(&stream_file, row, "inode") == a->ino &&
-		    (!a->path[0] || a->flags[0] == 'c' ||
-		     rows_value(&stream_file, row, "path") == rows_text(a->path, strlen(a->path))))
+		    (!a->path[0] || is_named(row, a)))
 			best = row;
 	}
 	return best;
