@@ -21,6 +21,7 @@
 #define TEXT      (32 * 1024)
 #define PATHS     (8 * 1024)
 #define BYTES_MAX (16 * 1024) /* of a text that is read in one go */
+#define LIKELY    (8 * 1024)  /* of the texts that are under way at a time */
 #define NS_PER_MS 1000000ull
 #define RESERVE   256 /* descriptors for everything else */
 #define HOT_MAX   6
@@ -124,6 +125,16 @@ int mote_cgroup_files_open(const struct mote_cgroup_files_config *config,
 	}
 	*out = files;
 	return 0;
+}
+
+/* Text is used from the beginning on, as much as files that are read at a time have. */
+void mote_cgroup_files_settle(struct mote_cgroup_files *files)
+{
+	mote_lazy_touch(files, offsetof(struct mote_cgroup_files, text) + LIKELY);
+	mote_lazy_touch(files->paths, LIKELY / 2);
+	if (files->pool)
+		mote_lazy_touch(files->pool, mote_cgroup_set_likely(files->config.set) *
+						     sizeof(*files->pool));
 }
 
 void mote_cgroup_files_close(struct mote_cgroup_files *files)

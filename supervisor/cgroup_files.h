@@ -32,6 +32,8 @@ int mote_cgroup_files_open(const struct mote_cgroup_files_config *config,
 			   struct mote_cgroup_files **out); /* 0 or -ENOMEM */
 /* After the engine is gone. */
 void mote_cgroup_files_close(struct mote_cgroup_files *files);
+/* When all cgroups of the start are known: touches what the loop will use of its memory. */
+void mote_cgroup_files_settle(struct mote_cgroup_files *files);
 
 /* Begins a sample. `now`: its time, ns, which grows; `at_a_time` chains. */
 void mote_cgroup_files_begin(struct mote_cgroup_files *files, uint64_t now, unsigned int at_a_time);

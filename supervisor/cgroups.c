@@ -256,9 +256,12 @@ static int open_all(struct mote_cgroups *cgroups, bool direct)
 		err = open_status(cgroups, direct);
 	if (!err && !walk)
 		err = open_watch(cgroups);
-	if (!err)
-		mote_cgroup_set_settle(&cgroups->set);
-	return err;
+	if (err)
+		return err;
+	mote_cgroup_set_settle(&cgroups->set);
+	if (cgroups->files)
+		mote_cgroup_files_settle(cgroups->files);
+	return 0;
 }
 
 /* What stands against it, or NULL. The iterator shows the hierarchy of version 2, whatever is
