@@ -15,12 +15,11 @@
 
 #include "thread.h"
 
-static void forget_segment(const struct dl_phdr_info *info, const ElfW(Phdr) *segment)
+static void forget_segment(uintptr_t at, size_t size)
 {
-	uintptr_t mask = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
-	uintptr_t from = info->dlpi_addr + segment->p_vaddr;
+	uintptr_t in_page = at & ((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
 
-	madvise((void *)(from & ~mask), segment->p_memsz + (from & mask), MADV_DONTNEED);
+	madvise((void *)(at - in_page), size + in_page, MADV_DONTNEED);
 }
 
 /*
@@ -42,10 +41,10 @@ static void forget_file(const struct dl_phdr_info *info, bool whole)
 		if (!segment->p_offset)
 			first = *segment;
 		else if (whole)
-			forget_segment(info, segment);
+			forget_segment(info->dlpi_addr + segment->p_vaddr, segment->p_memsz);
 	}
 	if (first.p_type == PT_LOAD)
-		forget_segment(info, &first);
+		forget_segment(info->dlpi_addr + first.p_vaddr, first.p_memsz);
 }
 
 static int forget_library(struct dl_phdr_info *info, size_t size, void *unused)
