@@ -133,8 +133,8 @@ void mote_cgroup_files_settle(struct mote_cgroup_files *files)
 	mote_lazy_touch(files, offsetof(struct mote_cgroup_files, text) + LIKELY);
 	mote_lazy_touch(files->paths, LIKELY / 2);
 	if (files->pool)
-		mote_lazy_touch(files->pool, mote_cgroup_set_likely(files->config.set) *
-						     sizeof(*files->pool));
+		mote_lazy_touch(files->pool,
+				mote_cgroup_set_likely(files->config.set) * sizeof(*files->pool));
 }
 
 void mote_cgroup_files_close(struct mote_cgroup_files *files)
