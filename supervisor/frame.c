@@ -93,6 +93,19 @@ void mote_pack_text(msgpack_packer *pk, const char *text, size_t len)
 	}
 }
 
+void mote_pack_word(msgpack_packer *pk, const char *word)
+{
+	mote_pack_text(pk, word, strlen(word));
+}
+
+void mote_pack_known(msgpack_packer *pk, bool known, uint64_t value)
+{
+	if (known)
+		msgpack_pack_uint64(pk, value);
+	else
+		msgpack_pack_nil(pk);
+}
+
 void mote_pack_list(msgpack_packer *pk, const char *text, size_t len)
 {
 	size_t n = 0, at = 0;

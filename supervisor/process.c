@@ -424,21 +424,55 @@ static void get_text(const struct mote_process *process, const struct mote_task 
 	mote_texts_get(process->texts, valid ? task->text : 0, entry);
 }
 
+/* The process that a name was found for, if it still has that image, and what is known of it. */
+static struct ref *named(struct mote_process *process, uint32_t pid, uint64_t start,
+			 uint32_t exec_id, struct mote_text_entry *entry)
+{
+	struct ref *ref = find(process, pid, start);
+
+	if (!ref || task_of(process, ref)->exec_id != exec_id)
+		return NULL;
+	get_text(process, task_of(process, ref), entry);
+	return ref;
+}
+
+static uint16_t copy_text(char *to, size_t size, const char *from, uint32_t len)
+{
+	uint16_t n = (uint16_t)(len < size ? len : size);
+
+	memcpy(to, from, n);
+	return n;
+}
+
+static void set_argv(struct mote_text_entry *entry, const char *argv, uint32_t len)
+{
+	entry->has_argv = true;
+	entry->argv_len = copy_text(entry->argv, sizeof(entry->argv), argv, len);
+}
+
+static void set_exe(struct mote_text_entry *entry, const char *exe, uint32_t len)
+{
+	entry->has_exe = true;
+	entry->exe_len = copy_text(entry->exe, sizeof(entry->exe), exe, len);
+}
+
+/* The sample began after the event: it has this image, or a later one. */
 static void executed(struct mote_process *process, const struct mote_event_exec *event,
 		     uint64_t now)
 {
-	uint64_t start = start_of(process, &event->event);
 	char path[MOTE_EXE_MAX + 16];
-	unsigned int len;
+	struct mote_text_entry entry;
+	struct ref *ref = named(process, event->event.pid, start_of(process, &event->event),
+				event->exec_id, &entry);
 
-	/* The sample began after the event: it has this image, or a later one. */
-	mote_process_give_argv(process, event->event.pid, start, event->exec_id, event->argv,
-			       event->argv_len, now);
-	if (event->exe_flags & MOTE_EXE_ABSENT)
+	if (!ref)
 		return;
-	len = mote_task_exe(event->argv + event->argv_len, event->exe_len, event->exe_flags, path,
-			    sizeof(path));
-	mote_process_give_exe(process, event->event.pid, start, event->exec_id, path, len, now);
+	set_argv(&entry, event->argv, event->argv_len);
+	if (!(event->exe_flags & MOTE_EXE_ABSENT))
+		set_exe(&entry, path,
+			mote_task_exe(event->argv + event->argv_len, event->exe_len,
+				      event->exe_flags, path, sizeof(path)));
+	set_text(process, ref, &entry, now);
 }
 
 static void take_events(struct mote_process *process, uint64_t until, uint64_t now)
@@ -560,26 +594,6 @@ struct mote_task *mote_process_wants_exe(struct mote_process *process, uint32_t 
 	return wants(process, from, NAMED_EXE);
 }
 
-/* The process that a name was found for, if it still has that image, and what is known of it. */
-static struct ref *named(struct mote_process *process, uint32_t pid, uint64_t start,
-			 uint32_t exec_id, struct mote_text_entry *entry)
-{
-	struct ref *ref = find(process, pid, start);
-
-	if (!ref || task_of(process, ref)->exec_id != exec_id)
-		return NULL;
-	get_text(process, task_of(process, ref), entry);
-	return ref;
-}
-
-static uint16_t copy_text(char *to, size_t size, const char *from, uint32_t len)
-{
-	uint16_t n = (uint16_t)(len < size ? len : size);
-
-	memcpy(to, from, n);
-	return n;
-}
-
 void mote_process_give_argv(struct mote_process *process, uint32_t pid, uint64_t start,
 			    uint32_t exec_id, const char *argv, uint32_t len, uint64_t now)
 {
@@ -588,8 +602,7 @@ void mote_process_give_argv(struct mote_process *process, uint32_t pid, uint64_t
 
 	if (!ref)
 		return;
-	entry.has_argv = true;
-	entry.argv_len = copy_text(entry.argv, sizeof(entry.argv), argv, len);
+	set_argv(&entry, argv, len);
 	set_text(process, ref, &entry, now);
 }
 
@@ -601,8 +614,7 @@ void mote_process_give_exe(struct mote_process *process, uint32_t pid, uint64_t 
 
 	if (!ref)
 		return;
-	entry.has_exe = true;
-	entry.exe_len = copy_text(entry.exe, sizeof(entry.exe), exe, len);
+	set_exe(&entry, exe, len);
 	set_text(process, ref, &entry, now);
 }
 

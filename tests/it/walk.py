@@ -204,7 +204,9 @@ def threads_come_and_go(watch):
             behind.append((truth, row["rchar"], row["threads"]))
     with open(f"/proc/{pid}/stat", encoding="ascii") as file:
         threads = int(file.read().rpartition(")")[2].split()[17])
-    check(f"{watch.name}: counters go on while threads begin and end", not behind and threads > 400 and truth > 10000,
+    # The iterator can miss a thread that ends while another begins, see docs/ARCHITECTURE.md; not the list walk.
+    check(f"{watch.name}: counters go on while threads begin and end",
+          len(behind) <= (0 if watch.chosen == "list" else 2) and threads > 400 and truth > 10000,
           (threads, truth, len(behind), behind[:3]))
     end(pid)
 
