@@ -429,7 +429,8 @@ static int collect_cgroups(struct mote_agent *agent)
 {
 	const struct mote_tier *tier;
 	int err =
-		mote_cgroups_open(agent->cgroups, mote_engine_direct(agent->engine), &agent->tiers);
+		mote_cgroups_open(agent->cgroups, mote_engine_direct(agent->engine),
+				  agent->tasks->descriptors, &agent->tiers);
 
 	if (err == -ENOENT)
 		mote_log(MOTE_LOG_ERROR,

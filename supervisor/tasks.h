@@ -58,6 +58,7 @@ struct mote_tasks {
 	const struct mote_task_ref *refs;
 	unsigned int max; /* processes a half can hold */
 	uint64_t absent;  /* bits PROCESS_<FIELD> that this source never gives */
+	unsigned int descriptors; /* that it may hold open */
 	bool cut;         /* the newest sample had no room for all processes */
 	/*
 	 * Its operations do not hang on the timer but are submitted when the timer's chain is

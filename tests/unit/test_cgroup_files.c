@@ -41,7 +41,9 @@ static void add(uint64_t id, uint64_t parent, const char *name)
 
 static void begin_with(unsigned int descriptors)
 {
-	struct mote_cgroup_files_config config = { &options, &layout, &set, 0 };
+	struct mote_cgroup_files_config config = { .options = &options,
+						   .layout = &layout,
+						   .set = &set };
 
 	mote_options_default(&options);
 	options.tables_cgroups = 64;
