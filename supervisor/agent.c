@@ -428,9 +428,8 @@ static void cgroups_are_absent(struct mote_agent *agent, const char *why)
 static int collect_cgroups(struct mote_agent *agent)
 {
 	const struct mote_tier *tier;
-	int err =
-		mote_cgroups_open(agent->cgroups, mote_engine_direct(agent->engine),
-				  agent->tasks->descriptors, &agent->tiers);
+	int err = mote_cgroups_open(agent->cgroups, mote_engine_direct(agent->engine),
+				    agent->tasks->descriptors, &agent->tiers);
 
 	if (err == -ENOENT)
 		mote_log(MOTE_LOG_ERROR,

@@ -22,7 +22,9 @@
 #define TEXT      (32 * 1024)
 #define PATHS     (8 * 1024)
 #define BYTES_MAX (16 * 1024) /* of a text that is read in one go */
-#define LIKELY    (8 * 1024)  /* of the texts that are under way at a time */
+#define TEXT_MIN  (8 * 1024)  /* of the texts that are under way at a time */
+#define PATHS_MIN (4 * 1024)
+#define PER_NODE  64 /* bytes of text: more cgroups, fewer rounds */
 #define NS_PER_MS 1000000ull
 #define HOT_MAX   6
 
@@ -62,6 +64,7 @@ struct mote_cgroup_files {
 	unsigned int slow_left; /* nodes whose slow files may still be read in this sample */
 	uint64_t last_slow;
 	uint32_t text_used, path_used;
+	uint32_t text_room, path_room; /* how much of them is used */
 	struct mote_cgroup_files_stats stats;
 	char text[TEXT];
 	char paths[PATHS];
@@ -70,7 +73,8 @@ struct mote_cgroup_files {
 /* What the pool may have, and how many files may be open beside it. */
 static void divide_descriptors(struct mote_cgroup_files *files)
 {
-	unsigned int wanted = files->hot ? (unsigned int)files->config.options->cgroup_descriptors : 0;
+	unsigned int wanted =
+		files->hot ? (unsigned int)files->config.options->cgroup_descriptors : 0;
 	unsigned int others = files->config.held + MOTE_DESCRIPTORS_RESERVE;
 	unsigned int limit = mote_descriptors_allow(others + wanted);
 	unsigned int spare = limit > others ? limit - others : 0;
@@ -115,6 +119,8 @@ int mote_cgroup_files_open(const struct mote_cgroup_files_config *config,
 	for (unsigned int i = 0; i < HOT_MAX && files->table[i].pace == MOTE_CGROUP_HOT; i++)
 		files->hot += is_needed(files, i) ? i + 1 - files->hot : 0;
 	files->node = config->set->nnodes;
+	files->text_room = TEXT;
+	files->path_room = PATHS;
 	err = open_pool(files);
 	if (err) {
 		mote_lazy_free(files, sizeof(*files));
@@ -124,7 +130,23 @@ int mote_cgroup_files_open(const struct mote_cgroup_files_config *config,
 	return 0;
 }
 
-/* Text is used from the beginning on, as much as files that are read at a time have. */
+static uint32_t clamp(uint32_t value, uint32_t least, uint32_t most)
+{
+	return value < least ? least : value > most ? most : value;
+}
+
+/* A round uses no more text and paths than this, but for a file that is longer by itself. */
+static void settle_text(struct mote_cgroup_files *files)
+{
+	uint32_t text = mote_cgroup_set_likely(files->config.set) * PER_NODE;
+
+	files->text_room = clamp(text, TEXT_MIN, TEXT);
+	files->path_room = clamp(text / 4, PATHS_MIN, PATHS);
+	mote_lazy_touch(files, offsetof(struct mote_cgroup_files, text));
+	mote_lazy_touch(files->text, files->text_room);
+	mote_lazy_touch(files->paths, files->path_room);
+}
+
 void mote_cgroup_files_settle(struct mote_cgroup_files *files)
 {
 	unsigned int pooled = mote_cgroup_set_likely(files->config.set) * files->hot;
@@ -132,8 +154,7 @@ void mote_cgroup_files_settle(struct mote_cgroup_files *files)
 
 	mote_descriptors_grow(any, files->config.held + MOTE_DESCRIPTORS_RESERVE / 2 +
 					   (pooled < files->pool_max ? pooled : files->pool_max));
-	mote_lazy_touch(files, offsetof(struct mote_cgroup_files, text) + LIKELY);
-	mote_lazy_touch(files->paths, LIKELY / 2);
+	settle_text(files);
 	if (files->pool)
 		mote_lazy_touch(files->pool,
 				mote_cgroup_set_likely(files->config.set) * sizeof(*files->pool));
@@ -309,7 +330,7 @@ static const char *path_of(struct mote_cgroup_files *files, const struct job *jo
 {
 	const char *name = files->table[job->file].name;
 	char *path = files->paths + files->path_used;
-	uint32_t room = PATHS - files->path_used, len;
+	uint32_t room = files->path_room - files->path_used, len;
 	size_t more = strlen(name) + 2;
 
 	if (room <= more)
@@ -337,8 +358,10 @@ static bool prepare_open(struct mote_cgroup_files *files, struct job *job, struc
 
 static bool prepare_read(struct mote_cgroup_files *files, struct job *job, struct mote_sqe *sqe)
 {
+	uint32_t room = files->text_used ? files->text_room : TEXT;
+
 	job->len = files->bytes[job->file];
-	if (job->len > TEXT - files->text_used)
+	if (files->text_used + job->len > room)
 		return false;
 	job->text = files->text + files->text_used;
 	files->text_used += job->len;

@@ -20,13 +20,13 @@ struct mote_cgroup_files_config {
 	const struct mote_options *options;
 	const struct mote_cgroup_layout *layout;
 	struct mote_cgroup_set *set;
-	uint64_t given; /* values that a walk gives: no file is read for these alone */
+	uint64_t given;    /* values that a walk gives: no file is read for these alone */
 	unsigned int held; /* descriptors that others may come to hold */
 };
 
 struct mote_cgroup_files_stats {
 	uint64_t reads, errors, gone, cut;
-	unsigned int pooled; /* files that are kept open */
+	unsigned int pooled;           /* files that are kept open */
 	unsigned int pool_max, wanted; /* how many may be, and would be with a higher limit */
 };
 

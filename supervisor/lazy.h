@@ -25,6 +25,8 @@ static inline void mote_lazy_touch(void *p, size_t size)
 
 	for (size_t i = 0; i < size; i += page)
 		__atomic_fetch_or((char *)p + i, 0, __ATOMIC_RELAXED);
+	if (size) /* its end may be on one page more than its length says */
+		__atomic_fetch_or((char *)p + size - 1, 0, __ATOMIC_RELAXED);
 }
 
 /* `p` may be NULL. */

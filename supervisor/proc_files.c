@@ -141,8 +141,8 @@ const char *mote_proc_files_why(const struct mote_proc_files *files, unsigned in
 unsigned int mote_proc_files_limit(int proc, unsigned int count, unsigned int wanted)
 {
 	unsigned int limit = mote_descriptors_allow(count * wanted + MOTE_DESCRIPTORS_RESERVE);
-	unsigned int spare = limit > 2 * MOTE_DESCRIPTORS_RESERVE ? limit - MOTE_DESCRIPTORS_RESERVE
-								  : limit / 2;
+	unsigned int spare =
+		limit > 2 * MOTE_DESCRIPTORS_RESERVE ? limit - MOTE_DESCRIPTORS_RESERVE : limit / 2;
 
 	if (spare / count < wanted)
 		wanted = spare / count;

@@ -56,10 +56,10 @@ struct mote_tasks {
 	struct mote_task *half[2];
 	/* Of the sample, sorted by pid, until the next is pushed; NULL: each record, in order. */
 	const struct mote_task_ref *refs;
-	unsigned int max; /* processes a half can hold */
-	uint64_t absent;  /* bits PROCESS_<FIELD> that this source never gives */
+	unsigned int max;         /* processes a half can hold */
+	uint64_t absent;          /* bits PROCESS_<FIELD> that this source never gives */
 	unsigned int descriptors; /* that it may hold open */
-	bool cut;         /* the newest sample had no room for all processes */
+	bool cut;                 /* the newest sample had no room for all processes */
 	/*
 	 * Its operations do not hang on the timer but are submitted when the timer's chain is
 	 * complete: a thousand links cost two and a half times as much as a thousand reads.
