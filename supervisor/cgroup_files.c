@@ -22,7 +22,7 @@
 #define TEXT      (32 * 1024)
 #define PATHS     (8 * 1024)
 #define BYTES_MAX (16 * 1024) /* of a text that is read in one go */
-#define TEXT_MIN  (8 * 1024)  /* of the texts that are under way at a time */
+#define TEXT_MIN  (16 * 1024) /* of the texts that are under way at a time */
 #define PATHS_MIN (4 * 1024)
 #define PER_NODE  64 /* bytes of text: more cgroups, fewer rounds */
 #define NS_PER_MS 1000000ull
