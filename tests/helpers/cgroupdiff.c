@@ -406,7 +406,8 @@ static unsigned int compare(bool quiet)
 /*
  * What of a controller is there in every kernel from 5.10 on, as the files of a cgroup show it with
  * a process and the limits of limit(). Of version 1 also whatever is in the hierarchy of memory.
- * Not io: a device has a line once it was used.
+ * Not io: a device has a line once it was used. From 6.11 on memory has no version 1 without
+ * CONFIG_MEMCG_V1 (mount says EINVAL): the others' are due all the same.
  */
 static unsigned int values_due(void)
 {
