@@ -118,14 +118,16 @@ struct mote_ref {
 
 /* User space's, as far as nothing else is said. */
 struct mote_pair {
-	u32 side; /* half that has the current record of this pair */
-	u32 free; /* a stack of pairs that no process has: mote_walk_ctl.free of these */
+	u32 side : 1;  /* half that has the current record of this pair */
+	u32 seen : 31; /* which walk found its process last */
+	u32 free;      /* a stack of pairs that no process has: mote_walk_ctl.free of these */
 };
 
 struct mote_walk_ctl {
 	u64 begun; /* walks begun, and the number of the last that came to its end */
 	u64 done;
 	u64 taken;            /* user space: the last walk whose records it has made current */
+	u64 moved;            /* the last walk whose processes were not those of the one before */
 	u32 free;             /* pairs on the stack: a walk takes from it, user space gives back */
 	u32 full;             /* user space: the next walk is to write every record */
 	u32 tasks;            /* refs of this walk, in the order in which the processes were made */
@@ -440,7 +442,7 @@ _Static_assert(sizeof(struct mote_task) == 304, "mote_task");
 _Static_assert(sizeof(struct mote_ctl) == 64, "mote_ctl");
 _Static_assert(sizeof(struct mote_ref) == 8, "mote_ref");
 _Static_assert(sizeof(struct mote_pair) == 8, "mote_pair");
-_Static_assert(sizeof(struct mote_walk_ctl) == 48, "mote_walk_ctl");
+_Static_assert(sizeof(struct mote_walk_ctl) == 56, "mote_walk_ctl");
 _Static_assert(sizeof(struct mote_ident) == 280, "mote_ident");
 _Static_assert(sizeof(struct mote_event) == 48, "mote_event");
 _Static_assert(__builtin_offsetof(struct mote_event_exec, argv) == 64, "mote_event_exec");

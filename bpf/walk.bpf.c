@@ -90,6 +90,7 @@ struct {
 } walk_place SEC(".maps");
 
 static u32 known;  /* entries of the walk before */
+static u32 fresh;  /* of this walk: those that were not among them */
 static u32 next;   /* of these: the one that is expected now */
 static u64 looked; /* when that walk was, ns */
 
@@ -292,6 +293,7 @@ static __always_inline void end_record(struct place *p, const struct signal_stru
 	p->fresh.written = walk_ctl.begun;
 	*to = p->fresh;
 	put_ref(to->pid, to->pair | MOTE_REF_WRITTEN);
+	fresh += p->entry == NONE;
 	walk_ctl.threads += p->threads;
 	walk_ctl.written++;
 }
@@ -344,7 +346,7 @@ static __always_inline bool begin_record(struct place *p, const struct entry *e)
 	which = bpf_map_lookup_elem(&walk_pairs, &pair);
 	if (!which)
 		return false;
-	p->at = pair + (which->side & 1 ? 0 : task_max);
+	p->at = pair + (which->side ? 0 : task_max);
 	r = bpf_map_lookup_elem(&walk_recs, &p->at);
 	if (!r)
 		return false;
@@ -498,7 +500,7 @@ int walk(struct bpf_iter__task *ctx)
 		return 0;
 	walk_ctl.begun++;
 	walk_ctl.tasks = walk_ctl.tasks_lost = walk_ctl.threads = walk_ctl.written = 0;
-	next = 0;
+	next = fresh = 0;
 	set_arc();
 	bpf_iter_task_new(&it, NULL, BPF_TASK_ITER_ALL_PROCS);
 	while ((t = bpf_iter_task_next(&it))) {
@@ -512,6 +514,8 @@ int walk(struct bpf_iter__task *ctx)
 		end_threads();
 	}
 	bpf_iter_task_destroy(&it);
+	if (fresh || walk_ctl.tasks != known)
+		walk_ctl.moved = walk_ctl.begun;
 	known = walk_ctl.tasks;
 	walk_ctl.full = 0;
 	walk_ctl.done = walk_ctl.begun;

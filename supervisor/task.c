@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "tasks.h"
 
 static void swap(struct mote_task *a, struct mote_task *b)
 {
@@ -48,42 +47,6 @@ void mote_task_sort(struct mote_task *tasks, unsigned int n)
 		swap(&tasks[0], &tasks[i]);
 		sift_down(tasks, 0, i);
 	}
-}
-
-/* Where the ascending run that begins at `from` ends. */
-static unsigned int run_end(const struct mote_task_ref *refs, unsigned int from, unsigned int n)
-{
-	while (from + 1 < n && refs[from].pid <= refs[from + 1].pid)
-		from++;
-	return from < n ? from + 1 : n;
-}
-
-/* Merges each two neighbouring runs. */
-static void merge_runs(const struct mote_task_ref *from, struct mote_task_ref *to, unsigned int n)
-{
-	for (unsigned int i = 0, end; i < n; i = end) {
-		unsigned int middle = run_end(from, i, n), j = middle;
-
-		end = run_end(from, middle, n);
-		while (i < middle || j < end) {
-			bool left = j == end || (i < middle && from[i].pid <= from[j].pid);
-
-			*to++ = from[left ? i++ : j++];
-		}
-	}
-}
-
-struct mote_task_ref *mote_task_sort_refs(struct mote_task_ref *refs, struct mote_task_ref *room,
-					  unsigned int n)
-{
-	while (run_end(refs, 0, n) < n) {
-		struct mote_task_ref *sorted = room;
-
-		merge_runs(refs, sorted, n);
-		room = refs;
-		refs = sorted;
-	}
-	return refs;
 }
 
 struct mote_task *mote_task_find(struct mote_task *tasks, unsigned int n, uint32_t pid)

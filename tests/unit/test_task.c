@@ -43,31 +43,6 @@ static void sorts_by_pid(void **state)
 	assert_int_equal(tasks[255].pid, 256);
 }
 
-/* In the order of birth, with pids that have wrapped `wraps` times, and in no order at all. */
-static void sorts_references(void **state)
-{
-	static struct mote_task_ref a[256], b[256];
-	uint32_t x = 1;
-
-	for (unsigned int wraps = 0; wraps <= 5; wraps++) {
-		struct mote_task_ref *sorted;
-
-		for (unsigned int i = 0; i < 256; i++) {
-			x = x * 3 % 257;
-			a[i].pid = wraps == 5 ? x : (i * (wraps + 1)) % 256 + i * (wraps + 1) / 256;
-			a[i].place = a[i].pid;
-		}
-		sorted = mote_task_sort_refs(a, b, 256);
-		assert_true(sorted == a || sorted == b);
-		for (unsigned int i = 0; i < 256; i++) {
-			assert_int_equal(sorted[i].place, sorted[i].pid);
-			assert_true(!i || sorted[i - 1].pid <= sorted[i].pid);
-		}
-	}
-	assert_ptr_equal(mote_task_sort_refs(a, b, 0), a);
-	assert_ptr_equal(mote_task_sort_refs(a, b, 1), a);
-}
-
 static void finds(void **state)
 {
 	const uint32_t pids[] = { 1, 5, 9, 4000000 };
@@ -242,7 +217,6 @@ int main(void)
 		cmocka_unit_test(sorts_by_pid),     cmocka_unit_test(finds),
 		cmocka_unit_test(adds_every_count), cmocka_unit_test(adds_threads),
 		cmocka_unit_test(cputime),          cmocka_unit_test(adjusts_on_the_later_pair),
-		cmocka_unit_test(makes_paths),      cmocka_unit_test(sorts_references),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
