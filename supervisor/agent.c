@@ -186,6 +186,7 @@ int mote_agent_probes(struct mote_agent *agent)
 		err = open_network_probes(agent);
 	if (agent->probes)
 		mote_probes_started(agent->probes);
+	mote_settle_heap();
 	return failed("probes", err);
 }
 

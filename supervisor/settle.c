@@ -9,11 +9,54 @@
 #include <malloc.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "thread.h"
+
+/* glibc: a thread keeps up to 7 freed chunks of each of 64 sizes, from 24 bytes in steps of 16. */
+#define CACHED_MIN   24
+#define CACHED_STEP  16
+#define CACHED_SIZES 64
+#define CACHED_EACH  7
+
+static void *free_all(void *list)
+{
+	while (list) {
+		void *next = *(void **)list;
+
+		free(list);
+		list = next;
+	}
+	return NULL;
+}
+
+/*
+ * What libbpf freed is in this thread's cache, in pieces all over the heap that keep what is
+ * between them from being one. No call empties the cache but a thread's end: so all of it is taken
+ * out, and freed by a thread that ends. It shall have no arena of its own.
+ */
+void mote_settle_heap(void)
+{
+	void **list = NULL;
+	pthread_t thread;
+
+	mallopt(M_ARENA_MAX, 1);
+	for (unsigned int i = 0; i < CACHED_SIZES * CACHED_EACH; i++) {
+		void **chunk = malloc(CACHED_MIN + i / CACHED_EACH * CACHED_STEP);
+
+		if (!chunk)
+			break;
+		*chunk = list;
+		list = chunk;
+	}
+	if (mote_thread_start(&thread, "mote-settle", free_all, list))
+		free_all(list);
+	else
+		pthread_join(thread, NULL);
+}
 
 static void forget_segment(uintptr_t at, size_t size)
 {
