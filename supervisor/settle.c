@@ -211,11 +211,20 @@ UNCHECKED static void touch_data(uintptr_t page)
 		__atomic_fetch_or((char *)at, 0, __ATOMIC_RELAXED);
 }
 
+/* The loop's is deeper than that of other threads: it has messages to format. */
+static void touch_stack(void)
+{
+	char used[12 * 1024];
+
+	memset(used, 0, sizeof(used));
+	__asm__ volatile("" : : "r"(used) : "memory"); /* else the compiler leaves it out */
+}
+
 void mote_settle_memory(void)
 {
 	malloc_trim(0);
 	dl_iterate_phdr(forget_library, NULL);
 	dl_iterate_phdr(forget_program, NULL); /* the first one that there is */
 	touch_data((uintptr_t)sysconf(_SC_PAGESIZE));
-	mote_thread_touch_stack();
+	touch_stack();
 }
