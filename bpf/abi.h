@@ -37,7 +37,12 @@ struct mote_thread_counts {
 	u64 read_bytes, write_bytes, cancelled_write_bytes;
 };
 
-/* A thread other than its process's leader, exited ones that were not reaped included. */
+/*
+ * A thread other than its process's leader, exited ones that were not reaped included. If threads
+ * came before the leader in a walk, as when pids have wrapped, the sums of the process's threads
+ * that are gone are here too: as they were at the first of them (pid 0), and when the leader came
+ * (pid as tgid), as the leader's record has them.
+ */
 struct mote_thread {
 	u32 pid, tgid;
 	struct mote_thread_counts counts;
@@ -83,7 +88,8 @@ enum mote_task_flags {
 	MOTE_TASK_HAS_FDS = 4, /* fds was counted; not set where the table has more than 65536 */
 	MOTE_TASK_HAS_RSS = 8, /* rss and shared are known (0 for a task without memory) */
 	/* User space's of iter/task: the threads of this walk and `threads` differ, one came or
-	   went meanwhile; and one that ended meanwhile may be in `counts` twice */
+	   went meanwhile; and one that ended meanwhile may be in `counts` twice, as there was no
+	   room for the sums. */
 	MOTE_TASK_TORN = 16,
 	MOTE_TASK_TWICE = 32,
 };

@@ -70,6 +70,26 @@ static __always_inline void leader_counts(struct mote_thread_counts *c, const st
 	c->cancelled_write_bytes = t->ioac.cancelled_write_bytes + s->ioac.cancelled_write_bytes;
 }
 
+/* Of the threads that are gone alone. */
+static __always_inline void gone_counts(struct mote_thread_counts *c, const struct signal_struct *s)
+{
+	c->utime = s->utime;
+	c->stime = s->stime;
+	c->run_time = s->sum_sched_runtime;
+	c->run_delay = 0; /* the kernel does not keep it */
+	c->minflt = s->min_flt;
+	c->majflt = s->maj_flt;
+	c->nvcsw = s->nvcsw;
+	c->nivcsw = s->nivcsw;
+	c->rchar = s->ioac.rchar;
+	c->wchar = s->ioac.wchar;
+	c->syscr = s->ioac.syscr;
+	c->syscw = s->ioac.syscw;
+	c->read_bytes = s->ioac.read_bytes;
+	c->write_bytes = s->ioac.write_bytes;
+	c->cancelled_write_bytes = s->ioac.cancelled_write_bytes;
+}
+
 static __always_inline u64 positive(s64 v)
 {
 	return v > 0 ? v : 0;
