@@ -207,8 +207,8 @@ static __always_inline void counter_record(struct mote_task *r, const struct tas
 	r->prev_stime = s->prev_cputime.stime;
 }
 
-/* All that is no counter. */
-static __always_inline void gauge_record(struct mote_task *r, const struct task_struct *t)
+/* All that is no counter, but for descriptors. */
+static __always_inline void plain_gauges(struct mote_task *r, const struct task_struct *t)
 {
 	const struct signal_struct *s = t->signal;
 	const struct cred *cred = t->real_cred;
@@ -230,8 +230,14 @@ static __always_inline void gauge_record(struct mote_task *r, const struct task_
 	r->state = compat_state_letter(compat_task_state(t), t->exit_state);
 	copy_comm(r->comm, t->comm);
 	r->present = task_present;
-	flags |= memory(r, flags & MOTE_TASK_KTHREAD ? NULL : t->mm);
-	r->flags = flags | descriptors(r, t->files);
+	r->flags = flags | memory(r, flags & MOTE_TASK_KTHREAD ? NULL : t->mm);
+}
+
+/* All that is no counter. */
+static __always_inline void gauge_record(struct mote_task *r, const struct task_struct *t)
+{
+	plain_gauges(r, t);
+	r->flags |= descriptors(r, t->files);
 }
 
 #endif

@@ -151,13 +151,32 @@ static __always_inline u64 take_stamp(struct place *p, const struct task_struct 
 	return compat_on_cpu(t) ? 0 : stamp;
 }
 
+/* Others can change its descriptors. A process's threads do, too, and are taken for others. */
+static __always_inline bool shares_files(const struct task_struct *t)
+{
+	return t->files->count.counter > 1;
+}
+
+#define WORD(field_) (__builtin_offsetof(struct mote_task, field_) / 8)
+_Static_assert(__builtin_offsetof(struct mote_task, fds) % 8 == 0 &&
+		       __builtin_offsetof(struct mote_task, flags) % 8 == 0,
+	       "lower halves of words");
+
+/* Without descriptors if these can be only what they were. */
 static __always_inline u64 hash_gauges(const struct mote_task *r, const struct task_struct *t)
 {
 	const u64 *word = (const u64 *)r;
-	u64 hash = word[0] + ((u64)t->nvcsw + t->nivcsw) * MIX2; /* word 0: pid, ppid */
+	u64 hash = word[0] + ((u64)t->nvcsw + t->nivcsw) * MIX2;
+	bool all = shares_files(t);
 
 	for (u32 i = MOTE_GAUGES_AT / 8; i < MOTE_GAUGES_END / 8; i++) {
-		hash = (hash ^ word[i]) * MIX1;
+		u64 w = word[i];
+
+		if (i == WORD(fds) && !all)
+			w &= ~0xffffffffull;
+		if (i == WORD(flags) && !all)
+			w &= ~(u64)MOTE_TASK_HAS_FDS;
+		hash = (hash ^ w) * MIX1;
 		hash ^= hash >> 29;
 	}
 	return hash;
@@ -377,7 +396,9 @@ static __always_inline bool gauges_stand(struct place *p, const struct entry *e)
 
 	if ((u32)(e->pair * GOLDEN - arc_at) >= arc)
 		return true;
-	gauge_record(&p->scratch, t);
+	plain_gauges(&p->scratch, t);
+	if (shares_files(t))
+		p->scratch.flags |= descriptors(&p->scratch, t->files);
 	return hash_gauges(&p->scratch, t) == e->gauges;
 }
 
