@@ -31,6 +31,33 @@ def no_capabilities():
         check(f"{engine}: SIGTERM ends it with 0", moted.stop() == 0)
 
 
+def resident(pid):
+    """KiB of the program that are mapped for reading and running alone."""
+    exe, kib, mine = os.readlink(f"/proc/{pid}/exe"), 0, False
+    with open(f"/proc/{pid}/smaps", encoding="ascii") as file:
+        for line in file:
+            words = line.split()
+            if "-" in words[0]:
+                mine = words[-1] == exe and words[1].startswith("r-") and words[2] != "00000000"
+            elif mine and words[0] == "Rss:":
+                kib += int(words[1])
+    return kib
+
+
+def what_the_start_ran():
+    """Its code and constants are a megabyte, most of it BPF objects; see supervisor/start.ld."""
+    most = 192 + os.sysconf("SC_PAGESIZE") // 64
+    for options in (), ("--engine", "sync"), ("--probes", "none"):
+        moted = Moted(*options)
+        client = moted.client("subscribe all interval=100ms\n")
+        client.send("poll all")
+        for _ in client.frames(1):
+            pass
+        kib = resident(moted.pid)
+        check(f"{' '.join(options) or 'default'}: what the start alone needs is gone, {kib} KiB are left", 100 < kib < most)
+        moted.stop()
+
+
 def closed_descriptors():
     moted = Moted(wrap=("sh", "-c", 'exec "$0" "$@" <&- >&- 2>&-'))
     fds = moted.fds()
@@ -122,6 +149,7 @@ def few_descriptors():
 
 def main():
     no_capabilities()
+    what_the_start_ran()
     closed_descriptors()
     full_output()
     signals()
