@@ -65,6 +65,9 @@ BPF_CFLAGS := -O2 -g -target bpf -mcpu=v2 -D__TARGET_ARCH_$(ARCH) -Wall -Wextra 
            -Wno-unused-parameter -Wno-unknown-warning-option $(MUTANT:%=-DMOTE_MUTANT_%) -Ibpf -I$(BPF_INCLUDE)
 
 SUPERVISOR := $(filter-out supervisor/main.c,$(wildcard supervisor/*.c))
+# What only the start runs, see supervisor/start.ld
+START      := $(addprefix supervisor/,main.c agent.c check.c hello.c privilege.c tier.c) \
+              $(wildcard supervisor/host_*.c supervisor/options*.c supervisor/probes*.c)
 LIBMOTE    := $(wildcard clients/libmote*.c)
 CLIENT     := $(filter-out $(LIBMOTE),$(wildcard clients/*.c))
 BPF        := $(filter-out bpf/net.bpf.c bpf/file.bpf.c bpf/walk.bpf.c bpf/cgroup_%.bpf.c,$(wildcard bpf/*.bpf.c))
@@ -125,7 +128,9 @@ bpfobjects: $(BUILD)/gen/mote.bpf.o $(BUILD)/bpf/walk.bpf.o $(BUILD)/bpf/cgroup_
 $(BUILD)/supervisor.a: $(call obj,$(SUPERVISOR))
 	@rm -f $@
 	$(AR) rcs $@ $^
-$(BUILD)/moted: $(BUILD)/supervisor/main.o $(BUILD)/supervisor.a
+$(BUILD)/start.o: supervisor/start.ld $(call obj,$(START))
+	$(CC) -r -nostdlib -Wl,--build-id=none -o $@ -Wl,-T,$^
+$(BUILD)/moted: $(BUILD)/start.o $(BUILD)/supervisor.a
 	$(CC) $(MOTE_LDFLAGS) -o $@ $^ $(MOTE_LIBS)
 
 $(BUILD)/gen/docs: gen/docs.c $(BUILD)/supervisor.a

@@ -37,7 +37,12 @@ struct mote_thread_counts {
 	u64 read_bytes, write_bytes, cancelled_write_bytes;
 };
 
-/* A thread other than its process's leader, exited ones that were not reaped included. */
+/*
+ * A thread other than its process's leader, exited ones that were not reaped included. If threads
+ * came before the leader in a walk, as when pids have wrapped, the sums of the process's threads
+ * that are gone are here too: as they were at the first of them (pid 0), and when the leader came
+ * (pid as tgid), as the leader's record has them.
+ */
 struct mote_thread {
 	u32 pid, tgid;
 	struct mote_thread_counts counts;
@@ -83,7 +88,8 @@ enum mote_task_flags {
 	MOTE_TASK_HAS_FDS = 4, /* fds was counted; not set where the table has more than 65536 */
 	MOTE_TASK_HAS_RSS = 8, /* rss and shared are known (0 for a task without memory) */
 	/* User space's of iter/task: the threads of this walk and `threads` differ, one came or
-	   went meanwhile; and one that ended meanwhile may be in `counts` twice */
+	   went meanwhile; and one that ended meanwhile may be in `counts` twice, as there was no
+	   room for the sums. */
 	MOTE_TASK_TORN = 16,
 	MOTE_TASK_TWICE = 32,
 };
@@ -118,14 +124,16 @@ struct mote_ref {
 
 /* User space's, as far as nothing else is said. */
 struct mote_pair {
-	u32 side; /* half that has the current record of this pair */
-	u32 free; /* a stack of pairs that no process has: mote_walk_ctl.free of these */
+	u32 side : 1;  /* half that has the current record of this pair */
+	u32 seen : 31; /* which walk found its process last */
+	u32 free;      /* a stack of pairs that no process has: mote_walk_ctl.free of these */
 };
 
 struct mote_walk_ctl {
 	u64 begun; /* walks begun, and the number of the last that came to its end */
 	u64 done;
 	u64 taken;            /* user space: the last walk whose records it has made current */
+	u64 moved;            /* the last walk whose processes were not those of the one before */
 	u32 free;             /* pairs on the stack: a walk takes from it, user space gives back */
 	u32 full;             /* user space: the next walk is to write every record */
 	u32 tasks;            /* refs of this walk, in the order in which the processes were made */
@@ -599,7 +607,7 @@ _Static_assert(sizeof(struct mote_task) == 304, "mote_task");
 _Static_assert(sizeof(struct mote_ctl) == 64, "mote_ctl");
 _Static_assert(sizeof(struct mote_ref) == 8, "mote_ref");
 _Static_assert(sizeof(struct mote_pair) == 8, "mote_pair");
-_Static_assert(sizeof(struct mote_walk_ctl) == 48, "mote_walk_ctl");
+_Static_assert(sizeof(struct mote_walk_ctl) == 56, "mote_walk_ctl");
 _Static_assert(sizeof(struct mote_ident) == 280, "mote_ident");
 _Static_assert(sizeof(struct mote_event) == 48, "mote_event");
 _Static_assert(__builtin_offsetof(struct mote_event_exec, argv) == 64, "mote_event_exec");

@@ -192,6 +192,7 @@ struct fdtable {
 };
 
 struct files_struct {
+	struct atomic_int count;
 	struct fdtable *fdt;
 	unsigned long open_fds_init[1];
 };

@@ -70,6 +70,26 @@ static __always_inline void leader_counts(struct mote_thread_counts *c, const st
 	c->cancelled_write_bytes = t->ioac.cancelled_write_bytes + s->ioac.cancelled_write_bytes;
 }
 
+/* Of the threads that are gone alone. */
+static __always_inline void gone_counts(struct mote_thread_counts *c, const struct signal_struct *s)
+{
+	c->utime = s->utime;
+	c->stime = s->stime;
+	c->run_time = s->sum_sched_runtime;
+	c->run_delay = 0; /* the kernel does not keep it */
+	c->minflt = s->min_flt;
+	c->majflt = s->maj_flt;
+	c->nvcsw = s->nvcsw;
+	c->nivcsw = s->nivcsw;
+	c->rchar = s->ioac.rchar;
+	c->wchar = s->ioac.wchar;
+	c->syscr = s->ioac.syscr;
+	c->syscw = s->ioac.syscw;
+	c->read_bytes = s->ioac.read_bytes;
+	c->write_bytes = s->ioac.write_bytes;
+	c->cancelled_write_bytes = s->ioac.cancelled_write_bytes;
+}
+
 static __always_inline u64 positive(s64 v)
 {
 	return v > 0 ? v : 0;
@@ -187,8 +207,8 @@ static __always_inline void counter_record(struct mote_task *r, const struct tas
 	r->prev_stime = s->prev_cputime.stime;
 }
 
-/* All that is no counter. */
-static __always_inline void gauge_record(struct mote_task *r, const struct task_struct *t)
+/* All that is no counter, but for descriptors. */
+static __always_inline void plain_gauges(struct mote_task *r, const struct task_struct *t)
 {
 	const struct signal_struct *s = t->signal;
 	const struct cred *cred = t->real_cred;
@@ -210,8 +230,14 @@ static __always_inline void gauge_record(struct mote_task *r, const struct task_
 	r->state = compat_state_letter(compat_task_state(t), t->exit_state);
 	copy_comm(r->comm, t->comm);
 	r->present = task_present;
-	flags |= memory(r, flags & MOTE_TASK_KTHREAD ? NULL : t->mm);
-	r->flags = flags | descriptors(r, t->files);
+	r->flags = flags | memory(r, flags & MOTE_TASK_KTHREAD ? NULL : t->mm);
+}
+
+/* All that is no counter. */
+static __always_inline void gauge_record(struct mote_task *r, const struct task_struct *t)
+{
+	plain_gauges(r, t);
+	r->flags |= descriptors(r, t->files);
 }
 
 #endif

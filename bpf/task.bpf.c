@@ -18,26 +18,72 @@ const volatile u32 task_max = 1;   /* entries of a half of task_recs */
 const volatile u32 thread_max = 1; /* entries of thread_recs */
 
 struct mote_ctl task_ctl;
+
+/* Processes that have had a thread before their first one in this walk; more may have the bit. */
+#define EARLY 4096
+u64 early[EARLY / 64];
+u32 early_last;
+
 struct mote_ident_want ident_want;
 struct mote_ident ident_recs[MOTE_IDENTS];
 
 ARRAY(task_recs, struct mote_task, 2);
 ARRAY(thread_recs, struct mote_thread, 1);
 
-static __always_inline int thread_record(const struct task_struct *t)
+/* Loads on one side stay there. */
+#define barrier() asm volatile("" ::: "memory")
+
+static __always_inline struct mote_thread *new_thread(void)
 {
 	u32 at = task_ctl.threads;
 	struct mote_thread *r = at < thread_max ? bpf_map_lookup_elem(&thread_recs, &at) : NULL;
 
-	if (!r) {
+	if (r)
+		task_ctl.threads = at + 1;
+	else
 		task_ctl.threads_lost++;
+	return r;
+}
+
+static __always_inline int thread_record(const struct task_struct *t)
+{
+	struct mote_thread *r = new_thread();
+
+	if (!r)
 		return 0;
-	}
 	r->pid = t->pid;
 	r->tgid = t->tgid;
 	own_counts(&r->counts, t);
-	task_ctl.threads = at + 1;
 	return 0;
+}
+
+static __always_inline void gone_record(const struct task_struct *t, u32 pid)
+{
+	struct mote_thread *r = new_thread();
+
+	if (!r)
+		return;
+	r->pid = pid;
+	r->tgid = t->tgid;
+	gone_counts(&r->counts, t->signal);
+}
+
+/* The sums first: a thread that ends after them is not in them, whatever its record has. */
+static __always_inline void early_thread(const struct task_struct *t)
+{
+	u32 tgid = t->tgid;
+
+	if (early_last == tgid)
+		return;
+	early_last = tgid;
+	early[tgid % EARLY / 64] |= 1ull << (tgid % 64);
+	gone_record(t, 0);
+	barrier();
+}
+
+static __always_inline bool had_early(u32 tgid)
+{
+	return early[tgid % EARLY / 64] & 1ull << (tgid % 64);
 }
 
 SEC("?iter/task")
@@ -55,9 +101,14 @@ int tasks(struct bpf_iter__task *ctx)
 		task_ctl.begun++;
 		task_ctl.tasks = task_ctl.tasks_lost = 0;
 		task_ctl.threads = task_ctl.threads_lost = 0;
+		__builtin_memset(early, 0, sizeof(early));
+		early_last = 0;
 	}
-	if (t->pid != t->tgid)
+	if (t->pid != t->tgid) {
+		if (t->pid < t->tgid)
+			early_thread(t);
 		return thread_record(t);
+	}
 
 	at = task_ctl.tasks;
 	if (at >= task_max) {
@@ -70,12 +121,13 @@ int tasks(struct bpf_iter__task *ctx)
 	if (!r)
 		return 0;
 	counter_record(r, t);
+	barrier();
+	/* after the record: if more have ended meanwhile, too much is taken off, not too little */
+	if (had_early(t->tgid))
+		gone_record(t, t->pid);
 	gauge_record(r, t);
 	return 0;
 }
-
-/* Loads on one side stay there. */
-#define barrier() asm volatile("" ::: "memory")
 
 /*
  * False if it is to be asked again. An exec changes mm, frees the old one, and only then counts in

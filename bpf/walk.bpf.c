@@ -90,6 +90,7 @@ struct {
 } walk_place SEC(".maps");
 
 static u32 known;  /* entries of the walk before */
+static u32 fresh;  /* of this walk: those that were not among them */
 static u32 next;   /* of these: the one that is expected now */
 static u64 looked; /* when that walk was, ns */
 
@@ -150,13 +151,32 @@ static __always_inline u64 take_stamp(struct place *p, const struct task_struct 
 	return compat_on_cpu(t) ? 0 : stamp;
 }
 
+/* Others can change its descriptors. A process's threads do, too, and are taken for others. */
+static __always_inline bool shares_files(const struct task_struct *t)
+{
+	return t->files->count.counter > 1;
+}
+
+#define WORD(field_) (__builtin_offsetof(struct mote_task, field_) / 8)
+_Static_assert(__builtin_offsetof(struct mote_task, fds) % 8 == 0 &&
+		       __builtin_offsetof(struct mote_task, flags) % 8 == 0,
+	       "lower halves of words");
+
+/* Without descriptors if these can be only what they were. */
 static __always_inline u64 hash_gauges(const struct mote_task *r, const struct task_struct *t)
 {
 	const u64 *word = (const u64 *)r;
-	u64 hash = word[0] + ((u64)t->nvcsw + t->nivcsw) * MIX2; /* word 0: pid, ppid */
+	u64 hash = word[0] + ((u64)t->nvcsw + t->nivcsw) * MIX2;
+	bool all = shares_files(t);
 
 	for (u32 i = MOTE_GAUGES_AT / 8; i < MOTE_GAUGES_END / 8; i++) {
-		hash = (hash ^ word[i]) * MIX1;
+		u64 w = word[i];
+
+		if (i == WORD(fds) && !all)
+			w &= ~0xffffffffull;
+		if (i == WORD(flags) && !all)
+			w &= ~(u64)MOTE_TASK_HAS_FDS;
+		hash = (hash ^ w) * MIX1;
 		hash ^= hash >> 29;
 	}
 	return hash;
@@ -292,6 +312,7 @@ static __always_inline void end_record(struct place *p, const struct signal_stru
 	p->fresh.written = walk_ctl.begun;
 	*to = p->fresh;
 	put_ref(to->pid, to->pair | MOTE_REF_WRITTEN);
+	fresh += p->entry == NONE;
 	walk_ctl.threads += p->threads;
 	walk_ctl.written++;
 }
@@ -344,7 +365,7 @@ static __always_inline bool begin_record(struct place *p, const struct entry *e)
 	which = bpf_map_lookup_elem(&walk_pairs, &pair);
 	if (!which)
 		return false;
-	p->at = pair + (which->side & 1 ? 0 : task_max);
+	p->at = pair + (which->side ? 0 : task_max);
 	r = bpf_map_lookup_elem(&walk_recs, &p->at);
 	if (!r)
 		return false;
@@ -375,7 +396,9 @@ static __always_inline bool gauges_stand(struct place *p, const struct entry *e)
 
 	if ((u32)(e->pair * GOLDEN - arc_at) >= arc)
 		return true;
-	gauge_record(&p->scratch, t);
+	plain_gauges(&p->scratch, t);
+	if (shares_files(t))
+		p->scratch.flags |= descriptors(&p->scratch, t->files);
 	return hash_gauges(&p->scratch, t) == e->gauges;
 }
 
@@ -498,7 +521,7 @@ int walk(struct bpf_iter__task *ctx)
 		return 0;
 	walk_ctl.begun++;
 	walk_ctl.tasks = walk_ctl.tasks_lost = walk_ctl.threads = walk_ctl.written = 0;
-	next = 0;
+	next = fresh = 0;
 	set_arc();
 	bpf_iter_task_new(&it, NULL, BPF_TASK_ITER_ALL_PROCS);
 	while ((t = bpf_iter_task_next(&it))) {
@@ -512,6 +535,8 @@ int walk(struct bpf_iter__task *ctx)
 		end_threads();
 	}
 	bpf_iter_task_destroy(&it);
+	if (fresh || walk_ctl.tasks != known)
+		walk_ctl.moved = walk_ctl.begun;
 	known = walk_ctl.tasks;
 	walk_ctl.full = 0;
 	walk_ctl.done = walk_ctl.begun;

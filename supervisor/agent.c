@@ -30,6 +30,7 @@
 #include "probes.h"
 #include "probes_file.h"
 #include "probes_network.h"
+#include "run.h"
 #include "settle.h"
 #include "tasks_iter.h"
 #include "tasks_walk.h"
@@ -219,6 +220,7 @@ int mote_agent_probes(struct mote_agent *agent)
 		err = mote_cgroups_new(options, &agent->cgroups);
 	if (agent->probes)
 		mote_probes_started(agent->probes);
+	mote_settle_heap();
 	return failed("probes", err);
 }
 
@@ -457,8 +459,8 @@ static void cgroups_are_absent(struct mote_agent *agent, const char *why)
 static int collect_cgroups(struct mote_agent *agent)
 {
 	const struct mote_tier *tier;
-	int err =
-		mote_cgroups_open(agent->cgroups, mote_engine_direct(agent->engine), &agent->tiers);
+	int err = mote_cgroups_open(agent->cgroups, mote_engine_direct(agent->engine),
+				    agent->tasks->descriptors, &agent->tiers);
 
 	if (err == -ENOENT)
 		mote_log(MOTE_LOG_ERROR,
@@ -665,18 +667,7 @@ int mote_agent_run(struct mote_agent *agent)
 	if (err)
 		return failed("loop", err);
 	log_choices(agent);
-	mote_settle_memory();
-	mote_self_started(agent->self);
-	err = mote_notify_open();
-	if (!err)
-		err = mote_notify("READY=1");
-	if (err)
-		mote_log(MOTE_LOG_WARNING,
-			 "$NOTIFY_SOCKET: %s: the service manager is not told that mote is ready",
-			 strerrordesc_np(-err));
-	err = mote_loop_run(agent->loop);
-	mote_notify("STOPPING=1");
-	return failed("loop", err);
+	return failed("loop", mote_run(agent->loop, agent->self));
 }
 
 int mote_agent_check(struct mote_agent *agent)

@@ -11,18 +11,21 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
+#include "descriptors.h"
 #include "lazy.h"
 #include "tag.h"
 
 #define JOBS      64
+#define JOBS_FEW  8 /* where descriptors are few: each holds one for a moment */
 #define TEXT      (32 * 1024)
 #define PATHS     (8 * 1024)
 #define BYTES_MAX (16 * 1024) /* of a text that is read in one go */
+#define TEXT_MIN  (16 * 1024) /* of the texts that are under way at a time */
+#define PATHS_MIN (4 * 1024)
+#define PER_NODE  64 /* bytes of text: more cgroups, fewer rounds */
 #define NS_PER_MS 1000000ull
-#define RESERVE   256 /* descriptors for everything else */
 #define HOT_MAX   6
 
 enum stage { FREE, OPEN, READ, CLOSE };
@@ -50,6 +53,7 @@ struct mote_cgroup_files {
 	unsigned int n;
 	uint32_t bytes[MOTE_CGROUP_FILES_MAX]; /* most that a file of this kind had, and room */
 	struct job jobs[JOBS];
+	unsigned int njobs;
 	struct pool *pool; /* by node; NULL: none */
 	unsigned int pooled, pool_max;
 	unsigned int hot; /* the first files are those that are read each time */
@@ -60,34 +64,32 @@ struct mote_cgroup_files {
 	unsigned int slow_left; /* nodes whose slow files may still be read in this sample */
 	uint64_t last_slow;
 	uint32_t text_used, path_used;
+	uint32_t text_room, path_room; /* how much of them is used */
 	struct mote_cgroup_files_stats stats;
 	char text[TEXT];
 	char paths[PATHS];
 };
 
-/* Descriptors that the pool may have. */
-static unsigned int pool_size(const struct mote_options *options)
+/* What the pool may have, and how many files may be open beside it. */
+static void divide_descriptors(struct mote_cgroup_files *files)
 {
-	rlim_t wanted = (rlim_t)options->cgroup_descriptors + 2 * RESERVE;
-	struct rlimit limit;
+	unsigned int wanted =
+		files->hot ? (unsigned int)files->config.options->cgroup_descriptors : 0;
+	unsigned int others = files->config.held + MOTE_DESCRIPTORS_RESERVE;
+	unsigned int limit = mote_descriptors_allow(others + wanted);
+	unsigned int spare = limit > others ? limit - others : 0;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit))
-		return 0;
-	if (limit.rlim_cur < wanted && limit.rlim_cur < limit.rlim_max) {
-		limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
-		if (setrlimit(RLIMIT_NOFILE, &limit))
-			getrlimit(RLIMIT_NOFILE, &limit);
-	}
-	if (limit.rlim_cur >= wanted)
-		return options->cgroup_descriptors;
-	return limit.rlim_cur > 2 * RESERVE ? (unsigned int)(limit.rlim_cur - 2 * RESERVE) : 0;
+	files->pool_max = spare < wanted ? spare : wanted;
+	files->stats.pool_max = files->pool_max;
+	files->stats.wanted = wanted;
+	files->njobs = limit >= others ? JOBS : JOBS_FEW;
 }
 
 static int open_pool(struct mote_cgroup_files *files)
 {
 	uint32_t nodes = files->config.set->nnodes;
 
-	files->pool_max = files->hot ? pool_size(files->config.options) : 0;
+	divide_descriptors(files);
 	if (!files->pool_max)
 		return 0;
 	files->pool = mote_lazy_alloc(nodes * sizeof(*files->pool));
@@ -117,6 +119,8 @@ int mote_cgroup_files_open(const struct mote_cgroup_files_config *config,
 	for (unsigned int i = 0; i < HOT_MAX && files->table[i].pace == MOTE_CGROUP_HOT; i++)
 		files->hot += is_needed(files, i) ? i + 1 - files->hot : 0;
 	files->node = config->set->nnodes;
+	files->text_room = TEXT;
+	files->path_room = PATHS;
 	err = open_pool(files);
 	if (err) {
 		mote_lazy_free(files, sizeof(*files));
@@ -124,6 +128,36 @@ int mote_cgroup_files_open(const struct mote_cgroup_files_config *config,
 	}
 	*out = files;
 	return 0;
+}
+
+static uint32_t clamp(uint32_t value, uint32_t least, uint32_t most)
+{
+	return value < least ? least : value > most ? most : value;
+}
+
+/* A round uses no more text and paths than this, but for a file that is longer by itself. */
+static void settle_text(struct mote_cgroup_files *files)
+{
+	uint32_t text = mote_cgroup_set_likely(files->config.set) * PER_NODE;
+
+	files->text_room = clamp(text, TEXT_MIN, TEXT);
+	files->path_room = clamp(text / 4, PATHS_MIN, PATHS);
+	mote_lazy_touch(files, offsetof(struct mote_cgroup_files, text));
+	mote_lazy_touch(files->text, files->text_room);
+	mote_lazy_touch(files->paths, files->path_room);
+}
+
+void mote_cgroup_files_settle(struct mote_cgroup_files *files)
+{
+	unsigned int pooled = mote_cgroup_set_likely(files->config.set) * files->hot;
+	int any = files->config.layout->root[files->config.layout->primary];
+
+	mote_descriptors_grow(any, files->config.held + MOTE_DESCRIPTORS_RESERVE / 2 +
+					   (pooled < files->pool_max ? pooled : files->pool_max));
+	settle_text(files);
+	if (files->pool)
+		mote_lazy_touch(files->pool,
+				mote_cgroup_set_likely(files->config.set) * sizeof(*files->pool));
 }
 
 void mote_cgroup_files_close(struct mote_cgroup_files *files)
@@ -296,7 +330,7 @@ static const char *path_of(struct mote_cgroup_files *files, const struct job *jo
 {
 	const char *name = files->table[job->file].name;
 	char *path = files->paths + files->path_used;
-	uint32_t room = PATHS - files->path_used, len;
+	uint32_t room = files->path_room - files->path_used, len;
 	size_t more = strlen(name) + 2;
 
 	if (room <= more)
@@ -324,8 +358,10 @@ static bool prepare_open(struct mote_cgroup_files *files, struct job *job, struc
 
 static bool prepare_read(struct mote_cgroup_files *files, struct job *job, struct mote_sqe *sqe)
 {
+	uint32_t room = files->text_used ? files->text_room : TEXT;
+
 	job->len = files->bytes[job->file];
-	if (job->len > TEXT - files->text_used)
+	if (files->text_used + job->len > room)
 		return false;
 	job->text = files->text + files->text_used;
 	files->text_used += job->len;
@@ -364,7 +400,7 @@ static unsigned int begin_jobs(struct mote_cgroup_files *files)
 	unsigned int busy = 0;
 	uint32_t closing = 0;
 
-	for (unsigned int i = 0; i < JOBS; i++) {
+	for (unsigned int i = 0; i < files->njobs; i++) {
 		struct job *job = &files->jobs[i];
 
 		if (job->stage != FREE || begin_close(files, job, &closing) ||
@@ -378,7 +414,7 @@ static unsigned int begin_jobs(struct mote_cgroup_files *files)
  */
 static void give_up(struct mote_cgroup_files *files)
 {
-	for (unsigned int i = 0; i < JOBS; i++) {
+	for (unsigned int i = 0; i < files->njobs; i++) {
 		struct job *job = &files->jobs[i];
 
 		if (job->stage == OPEN)
@@ -401,7 +437,7 @@ unsigned int mote_cgroup_files_push(struct mote_cgroup_files *files, struct mote
 		return 0;
 	length = (busy + files->at_a_time - 1) / files->at_a_time;
 	files->text_used = files->path_used = 0;
-	for (unsigned int i = 0; i < JOBS && n < room; i++) {
+	for (unsigned int i = 0; i < files->njobs && n < room; i++) {
 		if (files->jobs[i].stage == FREE || !push_job(files, i, engine, index))
 			continue;
 		if (++n % length == 0)
@@ -428,7 +464,8 @@ static void not_there(struct mote_cgroup_files *files, const struct job *job, in
 		files->stats.errors++;
 	if (set->nodes[job->node].id != job->id || row >= set->max)
 		return;
-	set->rows[row].missing |= 1u << job->file;
+	if (err != -EMFILE && err != -ENFILE)
+		set->rows[row].missing |= 1u << job->file;
 	mote_cgroup_row_take(&set->rows[row], files->table[job->file].gives & ~files->config.given,
 			     &none, files->now);
 }

@@ -20,18 +20,22 @@ struct mote_cgroup_files_config {
 	const struct mote_options *options;
 	const struct mote_cgroup_layout *layout;
 	struct mote_cgroup_set *set;
-	uint64_t given; /* values that a walk gives: no file is read for these alone */
+	uint64_t given;    /* values that a walk gives: no file is read for these alone */
+	unsigned int held; /* descriptors that others may come to hold */
 };
 
 struct mote_cgroup_files_stats {
 	uint64_t reads, errors, gone, cut;
-	unsigned int pooled; /* files that are kept open */
+	unsigned int pooled;           /* files that are kept open */
+	unsigned int pool_max, wanted; /* how many may be, and would be with a higher limit */
 };
 
 int mote_cgroup_files_open(const struct mote_cgroup_files_config *config,
 			   struct mote_cgroup_files **out); /* 0 or -ENOMEM */
 /* After the engine is gone. */
 void mote_cgroup_files_close(struct mote_cgroup_files *files);
+/* When all cgroups of the start are known: touches what the loop will use of its memory. */
+void mote_cgroup_files_settle(struct mote_cgroup_files *files);
 
 /* Begins a sample. `now`: its time, ns, which grows; `at_a_time` chains. */
 void mote_cgroup_files_begin(struct mote_cgroup_files *files, uint64_t now, unsigned int at_a_time);

@@ -77,23 +77,28 @@ int mote_cgroup_set_open(struct mote_cgroup_set *set, const struct mote_options 
 	return err;
 }
 
-/* One byte of each page of the first `n` of `of`, or as many as there are. */
+/* The first `n` of `of`, or as many as there are. */
 static void touch(void *memory, size_t size, uint64_t n, uint64_t of)
 {
-	char *byte = memory;
-
-	n = n < of ? n : of;
-	for (size_t i = 0; i < n * size; i += 4096)
-		__atomic_fetch_or(&byte[i], 0, __ATOMIC_RELAXED);
+	mote_lazy_touch(memory, size * (n < of ? n : of));
 }
 
 /* Room for twice as many as there are now, and some more. */
-void mote_cgroup_set_settle(struct mote_cgroup_set *set)
+uint32_t mote_cgroup_set_likely(const struct mote_cgroup_set *set)
 {
 	uint64_t nodes = 2 * (uint64_t)set->used_nodes + 64;
 
-	if (set->own_memory)
+	return nodes < set->nnodes ? (uint32_t)nodes : set->nnodes;
+}
+
+void mote_cgroup_set_settle(struct mote_cgroup_set *set)
+{
+	uint64_t nodes = mote_cgroup_set_likely(set);
+
+	if (set->own_memory) {
 		touch(set->rows, sizeof(*set->rows), nodes, set->max + 1);
+		mote_lazy_touch(&set->rows[set->max], sizeof(*set->rows)); /* `other` */
+	}
 	touch(set->nodes, sizeof(*set->nodes), nodes, set->nnodes);
 	touch(set->free_rows, sizeof(*set->free_rows), set->max, set->max);
 	touch(set->ended, sizeof(*set->ended), set->ended_max, set->ended_max);

@@ -72,6 +72,8 @@ void mote_cgroup_set_close(struct mote_cgroup_set *set);
  * beyond takes no memory until as many are there.
  */
 void mote_cgroup_set_settle(struct mote_cgroup_set *set);
+/* Nodes that it makes room for. */
+uint32_t mote_cgroup_set_likely(const struct mote_cgroup_set *set);
 
 /* NULL: it is not known. Valid until the next add or removal. */
 struct mote_cgroup_slot *mote_cgroup_set_find(const struct mote_cgroup_set *set, uint64_t id);

@@ -18,6 +18,7 @@
 #include "cgroup_log.h"
 #include "cgroup_set.h"
 #include "cgroup_watch.h"
+#include "descriptors.h"
 #include "file.h"
 #include "probes_cgroup.h"
 #include "thread.h"
@@ -52,7 +53,11 @@ struct mote_cgroups {
 	unsigned int reads; /* at a time */
 	enum step step;
 	bool listed;
+	bool crowded; /* there are too few descriptors */
 };
+
+/* A limit below this leaves none for cgroups: all else together takes as many. */
+#define DESCRIPTORS_LEAST 128
 
 static bool without_bpf(const struct mote_options *options)
 {
@@ -109,10 +114,11 @@ int mote_cgroups_new(const struct mote_options *options, struct mote_cgroups **o
 		return -ENOMEM;
 	cgroups->options = options;
 	cgroups->status.fd = -1;
-	mote_cgroup_layout_open(&cgroups->layout, NULL);
+	cgroups->crowded = mote_descriptors_allow(DESCRIPTORS_LEAST) < DESCRIPTORS_LEAST;
+	mote_cgroup_layout_open(&cgroups->layout, cgroups->crowded ? "" : NULL);
 	if (without_bpf(options))
 		snprintf(cgroups->why, sizeof(cgroups->why), "probes = none");
-	else if (options->cgroup_source != MOTE_CGROUP_SOURCE_OFF)
+	else if (options->cgroup_source != MOTE_CGROUP_SOURCE_OFF && !cgroups->crowded)
 		err = open_probes(cgroups);
 	if (err)
 		mote_cgroups_close(cgroups);
@@ -200,13 +206,14 @@ static int open_watch(struct mote_cgroups *cgroups)
 	return 0;
 }
 
-static int open_files(struct mote_cgroups *cgroups)
+static int open_files(struct mote_cgroups *cgroups, unsigned int held)
 {
 	const struct mote_cgroup_files_config config = {
 		.options = cgroups->options,
 		.layout = &cgroups->layout,
 		.set = &cgroups->set,
 		.given = cgroups->iter ? mote_cgroup_iter_gives(cgroups->iter) : 0,
+		.held = held,
 	};
 
 	return cgroups->layout.version ? mote_cgroup_files_open(&config, &cgroups->files) : 0;
@@ -238,7 +245,7 @@ static int open_status(struct mote_cgroups *cgroups, bool direct)
 	return err == -ENOMEM ? err : 0;
 }
 
-static int open_all(struct mote_cgroups *cgroups, bool direct)
+static int open_all(struct mote_cgroups *cgroups, bool direct, unsigned int held)
 {
 	const struct mote_cgroup_walk *walk = cgroups->walk;
 	int err = mote_cgroup_set_open(&cgroups->set, cgroups->options, walk ? walk->rows : NULL,
@@ -251,14 +258,17 @@ static int open_all(struct mote_cgroups *cgroups, bool direct)
 		err = mote_cgroup_iter_open(walk, &cgroups->layout, &cgroups->set, direct,
 					    &cgroups->iter);
 	if (!err)
-		err = open_files(cgroups);
+		err = open_files(cgroups, held);
 	if (!err)
 		err = open_status(cgroups, direct);
 	if (!err && !walk)
 		err = open_watch(cgroups);
-	if (!err)
-		mote_cgroup_set_settle(&cgroups->set);
-	return err;
+	if (err)
+		return err;
+	mote_cgroup_set_settle(&cgroups->set);
+	if (cgroups->files)
+		mote_cgroup_files_settle(cgroups->files);
+	return 0;
 }
 
 /* What stands against it, or NULL. The iterator shows the hierarchy of version 2, whatever is
@@ -267,6 +277,8 @@ static const char *refused(struct mote_cgroups *cgroups)
 {
 	if (cgroups->options->cgroup_source == MOTE_CGROUP_SOURCE_OFF)
 		return "[cgroup] source = off";
+	if (cgroups->crowded)
+		return "the limit of open files has no room for cgroups: raise LimitNOFILE, or ulimit -Hn";
 	if (cgroups->walk && cgroups->layout.version == 1)
 		mote_cgroup_layout_unify(&cgroups->layout);
 	if (!cgroups->walk && !cgroups->layout.version)
@@ -293,7 +305,25 @@ static void add_tiers(const struct mote_cgroups *cgroups, struct mote_tiers *tie
 		       "%s", bpf ? "" : cgroups->why);
 }
 
-int mote_cgroups_open(struct mote_cgroups *cgroups, bool direct, struct mote_tiers *tiers)
+/* Fewer files are kept open than were asked for: each sample opens, reads and closes the others. */
+static void note_room(const struct mote_cgroups *cgroups, struct mote_tiers *tiers)
+{
+	struct mote_cgroup_files_stats files = { 0 };
+	char choice[32];
+
+	if (cgroups->files)
+		mote_cgroup_files_stats(cgroups->files, &files);
+	if (files.pool_max >= files.wanted)
+		return;
+	snprintf(choice, sizeof(choice), "%u descriptors", files.pool_max);
+	mote_tiers_add(
+		tiers, "cgroup_files", choice,
+		"the limit of open files has no room for [cgroup] descriptors = %u: raise LimitNOFILE, or ulimit -Hn",
+		files.wanted);
+}
+
+int mote_cgroups_open(struct mote_cgroups *cgroups, bool direct, unsigned int held,
+		      struct mote_tiers *tiers)
 {
 	const char *why = refused(cgroups);
 	int err = why ? -EOPNOTSUPP : 0;
@@ -302,7 +332,7 @@ int mote_cgroups_open(struct mote_cgroups *cgroups, bool direct, struct mote_tie
 	    !cgroups->walk)
 		return -ENOENT;
 	if (!err)
-		err = open_all(cgroups, direct);
+		err = open_all(cgroups, direct, held);
 	if (err == -ENOMEM)
 		return err;
 	if (err) {
@@ -310,6 +340,7 @@ int mote_cgroups_open(struct mote_cgroups *cgroups, bool direct, struct mote_tie
 		return -EOPNOTSUPP;
 	}
 	add_tiers(cgroups, tiers);
+	note_room(cgroups, tiers);
 	return 0;
 }
 

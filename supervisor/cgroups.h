@@ -22,9 +22,11 @@ struct mote_cgroups;
 int mote_cgroups_new(const struct mote_options *options, struct mote_cgroups **out);
 /*
  * Opens the rest, and adds the tiers `cgroups` and `cgroup_events`. -EOPNOTSUPP: there are none
- * here, as the tier says; -ENOENT: [cgroup] source = iterator, and it is not to be had.
+ * here, as the tier says; -ENOENT: [cgroup] source = iterator, and it is not to be had. `held`:
+ * descriptors that others may come to hold.
  */
-int mote_cgroups_open(struct mote_cgroups *cgroups, bool direct, struct mote_tiers *tiers);
+int mote_cgroups_open(struct mote_cgroups *cgroups, bool direct, unsigned int held,
+		      struct mote_tiers *tiers);
 void mote_cgroups_close(struct mote_cgroups *cgroups);
 
 /* Why this field of the stream cgroup is absent on this host, or NULL. */

@@ -219,14 +219,6 @@ void mote_events_complete(struct mote_events *events, uint32_t step, int res)
 		append(events, &record, sizeof(record));
 }
 
-static void pack_or_nil(msgpack_packer *pk, bool has, uint64_t value)
-{
-	if (has)
-		msgpack_pack_uint64(pk, value);
-	else
-		msgpack_pack_nil(pk);
-}
-
 static void pack_totals(msgpack_packer *pk, const struct mote_event_exit *out, bool has)
 {
 	const struct mote_thread_counts *counts = &out->counts;
@@ -234,25 +226,25 @@ static void pack_totals(msgpack_packer *pk, const struct mote_event_exit *out, b
 
 	if (has)
 		mote_task_cputime(counts, &utime, &stime);
-	pack_or_nil(pk, has, utime);
-	pack_or_nil(pk, has, stime);
-	pack_or_nil(pk, has, has ? counts->run_time : 0);
-	pack_or_nil(pk, has, has ? counts->minflt : 0);
-	pack_or_nil(pk, has, has ? counts->majflt : 0);
-	pack_or_nil(pk, has, has ? counts->rchar : 0);
-	pack_or_nil(pk, has, has ? counts->wchar : 0);
-	pack_or_nil(pk, has, has ? counts->syscr : 0);
-	pack_or_nil(pk, has, has ? counts->syscw : 0);
-	pack_or_nil(pk, has, has ? counts->read_bytes : 0);
-	pack_or_nil(pk, has, has ? counts->write_bytes : 0);
-	pack_or_nil(pk, has, has ? counts->nvcsw : 0);
-	pack_or_nil(pk, has, has ? counts->nivcsw : 0);
+	mote_pack_known(pk, has, utime);
+	mote_pack_known(pk, has, stime);
+	mote_pack_known(pk, has, has ? counts->run_time : 0);
+	mote_pack_known(pk, has, has ? counts->minflt : 0);
+	mote_pack_known(pk, has, has ? counts->majflt : 0);
+	mote_pack_known(pk, has, has ? counts->rchar : 0);
+	mote_pack_known(pk, has, has ? counts->wchar : 0);
+	mote_pack_known(pk, has, has ? counts->syscr : 0);
+	mote_pack_known(pk, has, has ? counts->syscw : 0);
+	mote_pack_known(pk, has, has ? counts->read_bytes : 0);
+	mote_pack_known(pk, has, has ? counts->write_bytes : 0);
+	mote_pack_known(pk, has, has ? counts->nvcsw : 0);
+	mote_pack_known(pk, has, has ? counts->nivcsw : 0);
 }
 
 static void pack_socket(msgpack_packer *pk, const struct mote_event_socket *event)
 {
 	_Static_assert(EVENT__FIELDS - EVENT_PROTOCOL == MOTE_ENDS_FIELDS, "mote_pack_ends()");
-	pack_or_nil(pk, event && event->socket, event ? event->socket : 0);
+	mote_pack_known(pk, event && event->socket, event ? event->socket : 0);
 	if (event) {
 		mote_pack_ends(pk, &event->ends);
 		return;
@@ -283,13 +275,12 @@ static void pack_event(const struct mote_events *events, const struct mote_event
 	_Static_assert(EVENT__FIELDS == 30 && EVENT_UTIME == 9 && EVENT_SOCKET == 22,
 		       "pack_event follows schema.def");
 	msgpack_pack_array(pk, EVENT__FIELDS);
-	mote_pack_text(pk, names[event->kind % MOTE_EVENT_KINDS],
-		       strlen(names[event->kind % MOTE_EVENT_KINDS]));
+	mote_pack_word(pk, names[event->kind % MOTE_EVENT_KINDS]);
 	msgpack_pack_uint64(pk, event->time);
-	pack_or_nil(pk, event->pid || !of_socket, event->pid);
-	pack_or_nil(pk, event->start != 0, event->start / MOTE_NS_PER_TICK);
-	pack_or_nil(pk, !final && !of_socket && (event->ppid != 0 || bpf), event->ppid);
-	pack_or_nil(pk, bpf, event->uid);
+	mote_pack_known(pk, event->pid || !of_socket, event->pid);
+	mote_pack_known(pk, event->start != 0, event->start / MOTE_NS_PER_TICK);
+	mote_pack_known(pk, !final && !of_socket && (event->ppid != 0 || bpf), event->ppid);
+	mote_pack_known(pk, bpf, event->uid);
 	if (event->comm[0])
 		mote_pack_text(pk, event->comm, strnlen(event->comm, sizeof(event->comm)));
 	else
@@ -298,7 +289,7 @@ static void pack_event(const struct mote_events *events, const struct mote_event
 		mote_pack_list(pk, exec->argv, exec->argv_len);
 	else
 		msgpack_pack_nil(pk);
-	pack_or_nil(pk, is_exit, is_exit ? out->exit_code : 0);
+	mote_pack_known(pk, is_exit, is_exit ? out->exit_code : 0);
 	pack_totals(pk, out, bpf && is_exit);
 	pack_socket(pk, of_socket ? (const struct mote_event_socket *)event : NULL);
 }

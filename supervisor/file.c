@@ -148,8 +148,9 @@ int mote_file_reserve(struct mote_file *file, uint32_t bytes)
 int mote_file_open_iterator(struct mote_file *file, int dirfd, const char *name, int slot,
 			    bool direct)
 {
-	*file = (struct mote_file){ .path = name,
-				    .dirfd = dirfd,
+	int err;
+
+	*file = (struct mote_file){ .dirfd = dirfd,
 				    .fd = -1,
 				    .slot = slot,
 				    .direct = direct,
@@ -161,7 +162,11 @@ int mote_file_open_iterator(struct mote_file *file, int dirfd, const char *name,
 		if (file->fd < 0)
 			return -errno;
 	}
-	return allocate(file);
+	file->path = file->name = strdup(name);
+	err = file->name ? allocate(file) : -ENOMEM;
+	if (err)
+		mote_file_close(file);
+	return err;
 }
 
 /* From here on it is read in strides, as many as its buffer has room for. */
@@ -208,6 +213,7 @@ void mote_file_close(struct mote_file *file)
 	if (file->fd >= 0)
 		close(file->fd);
 	free(file->buf);
+	free(file->name);
 	*file = (struct mote_file){ .fd = -1 };
 }
 

@@ -19,9 +19,10 @@
 
 struct mote_file {
 	const char *path;
-	int dirfd; /* AT_FDCWD */
-	int fd;    /* -1: not open */
-	int slot;  /* of a direct descriptor, where the file is opened anew each time */
+	char *name; /* an iterator's: its path */
+	int dirfd;  /* AT_FDCWD */
+	int fd;     /* -1: not open */
+	int slot;   /* of a direct descriptor, where the file is opened anew each time */
 	bool reopen, direct;
 	bool held;          /* in the slot, to be read without a worker */
 	bool paged;         /* held, and read in strides */
@@ -47,7 +48,7 @@ struct mote_file {
  * empty text for ever.
  */
 int mote_file_open(struct mote_file *file, const char *path, int slot, bool direct);
-/* An iterator: read once a sample, into a few bytes. */
+/* An iterator: read once a sample, into a few bytes. The name is copied. */
 int mote_file_open_iterator(struct mote_file *file, int dirfd, const char *name, int slot,
 			    bool direct);
 /*

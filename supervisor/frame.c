@@ -9,6 +9,30 @@
 #include <errno.h>
 #include <string.h>
 
+/* The lengths of numbers, for which a call of memcpy() is most of the work. */
+static void copy(char *to, const char *from, size_t len)
+{
+	switch (len) {
+	case 1:
+		*to = *from;
+		break;
+	case 2:
+		memcpy(to, from, 2);
+		break;
+	case 3:
+		memcpy(to, from, 3);
+		break;
+	case 5:
+		memcpy(to, from, 5);
+		break;
+	case 9:
+		memcpy(to, from, 9);
+		break;
+	default:
+		memcpy(to, from, len);
+	}
+}
+
 static int writer_write(void *data, const char *buf, size_t len)
 {
 	struct mote_writer *writer = data;
@@ -17,7 +41,7 @@ static int writer_write(void *data, const char *buf, size_t len)
 		writer->full = true;
 		return 0;
 	}
-	memcpy(writer->buf + writer->len, buf, len);
+	copy(writer->buf + writer->len, buf, len);
 	writer->len += (uint32_t)len;
 	return 0;
 }
@@ -43,6 +67,17 @@ void mote_frame_header(char *buf, uint32_t len, enum mote_frame_type type, uint1
 	};
 
 	memcpy(buf, &header, sizeof(header));
+}
+
+/* So many bytes of ASCII there are for certain: the most of text. */
+static size_t ascii(const unsigned char *s, size_t len)
+{
+	uint64_t word;
+
+	if (len < sizeof(word))
+		return s[0] < 0x80;
+	memcpy(&word, s, sizeof(word));
+	return word & 0x8080808080808080ull ? s[0] < 0x80 : sizeof(word);
 }
 
 /* The length of a UTF-8 sequence that starts at `s`, 0 if it is none (RFC 3629). */
@@ -72,8 +107,10 @@ static bool is_utf8(const char *text, size_t len)
 	const unsigned char *s = (const unsigned char *)text;
 
 	while (len) {
-		size_t n = s[0] < 0x80 ? 1 : utf8_sequence(s, len);
+		size_t n = ascii(s, len);
 
+		if (!n)
+			n = utf8_sequence(s, len);
 		if (!n)
 			return false;
 		s += n;
@@ -91,6 +128,19 @@ void mote_pack_text(msgpack_packer *pk, const char *text, size_t len)
 		msgpack_pack_bin(pk, len);
 		msgpack_pack_bin_body(pk, text, len);
 	}
+}
+
+void mote_pack_word(msgpack_packer *pk, const char *word)
+{
+	mote_pack_text(pk, word, strlen(word));
+}
+
+void mote_pack_known(msgpack_packer *pk, bool known, uint64_t value)
+{
+	if (known)
+		msgpack_pack_uint64(pk, value);
+	else
+		msgpack_pack_nil(pk);
 }
 
 void mote_pack_list(msgpack_packer *pk, const char *text, size_t len)

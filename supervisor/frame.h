@@ -86,6 +86,10 @@ void mote_frame_header(char *buf, uint32_t len, enum mote_frame_type type, uint1
 
 /* Text as msgpack str, or as bin if it is not UTF-8. */
 void mote_pack_text(msgpack_packer *pk, const char *text, size_t len);
+/* The same of a string with its NUL. */
+void mote_pack_word(msgpack_packer *pk, const char *word);
+/* nil if it is not known. */
+void mote_pack_known(msgpack_packer *pk, bool known, uint64_t value);
 /* NUL-separated text as an array. */
 void mote_pack_list(msgpack_packer *pk, const char *text, size_t len);
 

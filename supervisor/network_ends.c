@@ -2,8 +2,6 @@
 /* What of a socket stands in its row and in events alike, see network_ends.h. */
 #include "network_ends.h"
 
-#include <string.h>
-
 #include "frame.h"
 #include "network_address.h"
 
@@ -20,11 +18,6 @@ static const char *state_name(const struct mote_ends *ends)
 	return names[ends->state < sizeof(names) / sizeof(names[0]) ? ends->state : 0];
 }
 
-static void pack_word(msgpack_packer *pk, const char *word)
-{
-	mote_pack_text(pk, word, strlen(word));
-}
-
 static void pack_address(msgpack_packer *pk, const struct mote_ends *ends,
 			 const uint8_t address[16])
 {
@@ -35,24 +28,16 @@ static void pack_address(msgpack_packer *pk, const struct mote_ends *ends,
 	msgpack_pack_str_body(pk, text, len);
 }
 
-static void pack_port(msgpack_packer *pk, uint16_t port)
-{
-	if (port)
-		msgpack_pack_uint16(pk, port);
-	else
-		msgpack_pack_nil(pk);
-}
-
 void mote_pack_ends(msgpack_packer *pk, const struct mote_ends *ends)
 {
-	pack_word(pk, ends->protocol == MOTE_UDP ? "udp" : "tcp");
-	pack_word(pk, ends->family == 2 ? "ipv4" : "ipv6");
+	mote_pack_word(pk, ends->protocol == MOTE_UDP ? "udp" : "tcp");
+	mote_pack_word(pk, ends->family == 2 ? "ipv4" : "ipv6");
 	pack_address(pk, ends, ends->local);
-	pack_port(pk, ends->local_port);
+	mote_pack_known(pk, ends->local_port, ends->local_port);
 	if (ends->remote_port)
 		pack_address(pk, ends, ends->remote);
 	else
 		msgpack_pack_nil(pk);
-	pack_port(pk, ends->remote_port);
-	pack_word(pk, state_name(ends));
+	mote_pack_known(pk, ends->remote_port, ends->remote_port);
+	mote_pack_word(pk, state_name(ends));
 }

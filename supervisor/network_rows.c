@@ -4,29 +4,11 @@
  * in use that changed, then the last rows of what ended since, then the keys of these as ended. A
  * row's cursor is its index plus 1; from ENDED on it is the ring's.
  */
-#include <string.h>
-
 #include "network_ends.h"
 #include "network_impl.h"
 #include "parse.h"
 
 #define ENDED (1ull << 63)
-
-static void pack_if(msgpack_packer *pk, bool known, uint64_t value)
-{
-	if (known)
-		msgpack_pack_uint64(pk, value);
-	else
-		msgpack_pack_nil(pk);
-}
-
-static void pack_word(msgpack_packer *pk, const char *word)
-{
-	size_t len = strlen(word);
-
-	msgpack_pack_str(pk, len);
-	msgpack_pack_str_body(pk, word, len);
-}
 
 static void pack_traffic(msgpack_packer *pk, const struct mote_traffic *traffic)
 {
@@ -98,15 +80,15 @@ static void pack_owner(msgpack_packer *pk, const struct mote_socket *socket)
 {
 	bool known = socket->tgid || socket->flags & MOTE_SOCKET_KERNEL;
 
-	pack_if(pk, known, socket->tgid);
-	pack_if(pk, known, socket->start / MOTE_NS_PER_TICK);
+	mote_pack_known(pk, known, socket->tgid);
+	mote_pack_known(pk, known, socket->start / MOTE_NS_PER_TICK);
 	msgpack_pack_uint32(pk, socket->uid);
-	pack_if(pk, socket->cgroup_id, socket->cgroup_id);
-	pack_if(pk, socket->netns, socket->netns);
-	pack_if(pk, socket->inode, socket->inode);
-	pack_if(pk, socket->cookie, socket->cookie);
+	mote_pack_known(pk, socket->cgroup_id, socket->cgroup_id);
+	mote_pack_known(pk, socket->netns, socket->netns);
+	mote_pack_known(pk, socket->inode, socket->inode);
+	mote_pack_known(pk, socket->cookie, socket->cookie);
 	msgpack_pack_uint64(pk, socket->opened);
-	pack_if(pk, socket->closed, socket->closed);
+	mote_pack_known(pk, socket->closed, socket->closed);
 }
 
 static void pack_tcp(const struct mote_network *network, msgpack_packer *pk,
@@ -117,7 +99,7 @@ static void pack_tcp(const struct mote_network *network, msgpack_packer *pk,
 		return;
 	}
 	msgpack_pack_uint64(pk, socket->retransmitted_seen);
-	pack_if(pk, socket->srtt_us, socket->srtt_us);
+	mote_pack_known(pk, socket->srtt_us, socket->srtt_us);
 	if (socket->flags & MOTE_SOCKET_TRUTH && network->options->network_reconciliation) {
 		msgpack_pack_int64(pk, socket->unattributed_sent);
 		msgpack_pack_int64(pk, socket->unattributed_received);
@@ -209,7 +191,7 @@ static void pack_flow(msgpack_packer *pk, uint64_t key, uint64_t start, uint32_t
 	_Static_assert(FLOW__FIELDS == 8 && FLOW_PROTOCOL == 3, "pack_flow follows schema.def");
 	msgpack_pack_array(pk, FLOW__FIELDS);
 	pack_flow_key(pk, key, start);
-	pack_word(pk, protocol_name(protocol));
+	mote_pack_word(pk, protocol_name(protocol));
 	pack_traffic(pk, traffic);
 }
 

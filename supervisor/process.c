@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
  * The process table, see process.h. Records are the source's memory; what is here are references to
- * them, sorted by pid, of this sample and of the one before. Comparing these tells births and
- * deaths; a record that was written is compared with the one before, and nobody looks at one that
- * was not. A record's last fields are ours and move along.
+ * them, sorted by pid. The list walk tells what to change in these. Of another source they are made
+ * anew for each sample, and comparing them with those of the one before tells births and deaths. A
+ * record that was written is compared with the one before, and nobody looks at one that was not. A
+ * record's last fields are ours and move along.
  *
  * The dead are accounted for once. A process that a sample no longer has adds its last counts to
  * the totals, and so does the exit of one that no sample ever had; either opens an account. What
@@ -26,14 +27,13 @@
 #define KERNEL_PART      offsetof(struct mote_task, shown_utime)
 #define CLOSED_MEMORY_NS 5000000000ull
 
-/* A mote_task_ref, and what is known of the process beside its record. */
+/* A process: half[side][place] is its record. */
 struct ref {
 	uint32_t pid;
 	uint32_t place : 24;
 	uint32_t side : 1;
-	uint32_t written : 1;
 	uint32_t nameless : 2; /* it may be without argv (1), executable (2) */
-	uint32_t : 4;
+	uint32_t : 5;
 	uint64_t changed; /* time of the sample in which a value last changed */
 };
 
@@ -47,11 +47,12 @@ struct mote_process {
 	struct mote_events *events;
 	struct mote_texts *texts;
 	uint64_t absent;
-	struct ref *refs[2]; /* of the newest sample: `current`, and of the one before */
+	struct ref *refs[2]; /* of the newest sample: `current`; of the one before, or room */
 	unsigned int n[2];
 	unsigned int current;
-	uint64_t sampled;  /* its time */
-	uint64_t youngest; /* start of the last process that was born before the first sample */
+	unsigned int nameless; /* of all references: what may be wanted */
+	uint64_t sampled;      /* its time */
+	uint64_t youngest;     /* start of the last process that was born before the first sample */
 
 	struct ended *ended;
 	unsigned int ended_max, ended_n;
@@ -246,6 +247,12 @@ static void end_task(struct mote_process *process, const struct ref *ref, uint64
 	task->text = 0;
 }
 
+static void lose_names(struct mote_process *process, struct ref *ref)
+{
+	ref->nameless = NAMED_ARGV | NAMED_EXE;
+	process->nameless |= ref->nameless;
+}
+
 /* One that a full table left out for a while has an account, and was shown. */
 static void begin_task(struct mote_process *process, struct ref *ref, uint64_t now)
 {
@@ -258,11 +265,11 @@ static void begin_task(struct mote_process *process, struct ref *ref, uint64_t n
 	task->text = 0;
 	task->text_exec_id = ~task->exec_id;
 	ref->changed = now;
-	ref->nameless = NAMED_ARGV | NAMED_EXE;
+	lose_names(process, ref);
 }
 
 /* Both records of a process that is there still. */
-static void go_on(const struct mote_process *process, struct ref *ref, const struct ref *old,
+static void go_on(struct mote_process *process, struct ref *ref, const struct ref *old,
 		  uint64_t now)
 {
 	struct mote_task *task = task_of(process, ref);
@@ -282,50 +289,22 @@ static void go_on(const struct mote_process *process, struct ref *ref, const str
 	/* An exec takes its name, and it may have got memory only now. */
 	ref->nameless = old->nameless;
 	if (task->exec_id != before->exec_id || task->flags != before->flags)
-		ref->nameless = NAMED_ARGV | NAMED_EXE;
+		lose_names(process, ref);
 }
 
-static void release(struct mote_process *process, const struct ref *ref)
-{
-	if (process->tasks->ops->release)
-		process->tasks->ops->release(process->tasks, ref->place);
-}
-
-/* What a sample has of a pid, and what the one before had. */
+/* The same pid in two samples. */
 static void compare(struct mote_process *process, struct ref *ref, const struct ref *old,
 		    uint64_t now)
 {
-	if (!ref->written && ref->place == old->place) {
-		*ref = *old;
-		return;
-	}
 	if (task_of(process, ref)->start == task_of(process, old)->start) {
 		go_on(process, ref, old, now);
-	} else { /* the pid was given again */
+	} else {
 		end_task(process, old, now);
 		begin_task(process, ref, now);
 	}
-	if (ref->place != old->place)
-		release(process, old);
 }
 
-/* A source without references has one process in each record. */
-static struct ref new_ref(const struct mote_process *process, unsigned int half, unsigned int i)
-{
-	const struct mote_task_ref *refs = process->tasks->refs;
-
-	if (!refs)
-		return (struct ref){ .pid = process->tasks->half[half][i].pid,
-				     .place = i,
-				     .side = half,
-				     .written = 1 };
-	return (struct ref){ .pid = refs[i].pid,
-			     .place = refs[i].place,
-			     .side = refs[i].side,
-			     .written = refs[i].written };
-}
-
-/* Merges the new references with the old, both sorted by pid. */
+/* Merges the processes of a half, sorted by pid, with those of the other. */
 static void merge(struct mote_process *process, unsigned int half, uint64_t now)
 {
 	struct ref *old = process->refs[!half], *old_end = old + process->n[!half];
@@ -333,20 +312,101 @@ static void merge(struct mote_process *process, unsigned int half, uint64_t now)
 	for (unsigned int i = 0; i < process->n[half]; i++) {
 		struct ref *ref = &process->refs[half][i];
 
-		*ref = new_ref(process, half, i);
-		for (; old < old_end && old->pid < ref->pid; old++) {
+		*ref = (struct ref){ .pid = process->tasks->half[half][i].pid,
+				     .place = i,
+				     .side = half };
+		for (; old < old_end && old->pid < ref->pid; old++)
 			end_task(process, old, now);
-			release(process, old);
-		}
 		if (old < old_end && old->pid == ref->pid)
 			compare(process, ref, old++, now);
 		else
 			begin_task(process, ref, now);
 	}
-	for (; old < old_end; old++) {
+	for (; old < old_end; old++)
 		end_task(process, old, now);
-		release(process, old);
+}
+
+static void end_pair(struct mote_process *process, const struct ref *ref, uint64_t now)
+{
+	end_task(process, ref, now);
+	process->tasks->ops->release(process->tasks, ref->place);
+}
+
+static void drop_ended(struct mote_process *process, uint64_t now)
+{
+	const struct mote_tasks *tasks = process->tasks;
+	struct ref *refs = process->refs[process->current];
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < process->n[process->current]; i++) {
+		if (tasks->pairs[refs[i].place].seen == tasks->seen)
+			refs[n++] = refs[i];
+		else
+			end_pair(process, &refs[i], now);
 	}
+	process->n[process->current] = n;
+}
+
+/* New ones, which lie in the room, sorted by pid: none of them is there yet. */
+static void insert(struct mote_process *process, unsigned int n)
+{
+	struct ref *refs = process->refs[process->current];
+	const struct ref *run = process->refs[!process->current];
+	unsigned int old = process->n[process->current], to = old + n;
+
+	process->n[process->current] = to;
+	while (n) {
+		bool later = old && refs[old - 1].pid > run[n - 1].pid;
+
+		refs[--to] = later ? refs[--old] : run[--n];
+	}
+}
+
+/* Of two with the same pid the first ended while the walk went on, and the other got its pid. */
+static void take_written(struct mote_process *process, struct ref *ref, struct ref new,
+			 uint64_t now)
+{
+	struct ref old = *ref;
+
+	*ref = new;
+	if (new.place == old.place) {
+		go_on(process, ref, &old, now);
+	} else {
+		end_pair(process, &old, now);
+		begin_task(process, ref, now);
+	}
+}
+
+/* What is new comes in the order of birth, in which pids ascend until they wrap. */
+static void take_walk(struct mote_process *process, unsigned int n, uint64_t now)
+{
+	const struct mote_tasks *tasks = process->tasks;
+	struct ref *run = process->refs[!process->current];
+	unsigned int in_run = 0;
+
+	if (!tasks->same)
+		drop_ended(process, now);
+	for (unsigned int i = 0; i < n; i++) {
+		struct ref new = { .pid = tasks->found[i].pid,
+				   .place = tasks->found[i].pair & ~MOTE_REF_WRITTEN };
+		struct ref *ref;
+
+		if (!(tasks->found[i].pair & MOTE_REF_WRITTEN))
+			continue;
+		new.side = tasks->pairs[new.place].side;
+		if (in_run && new.pid <= run[in_run - 1].pid) {
+			insert(process, in_run);
+			in_run = 0;
+		}
+		ref = find_pid(process, new.pid);
+		if (ref) {
+			take_written(process, ref, new, now);
+		} else {
+			run[in_run++] = new;
+			begin_task(process, &run[in_run - 1], now);
+		}
+	}
+	insert(process, in_run);
 }
 
 /* As the source's records have it: /proc has ticks. */
@@ -424,21 +484,55 @@ static void get_text(const struct mote_process *process, const struct mote_task 
 	mote_texts_get(process->texts, valid ? task->text : 0, entry);
 }
 
+/* The process that a name was found for, if it still has that image, and what is known of it. */
+static struct ref *named(struct mote_process *process, uint32_t pid, uint64_t start,
+			 uint32_t exec_id, struct mote_text_entry *entry)
+{
+	struct ref *ref = find(process, pid, start);
+
+	if (!ref || task_of(process, ref)->exec_id != exec_id)
+		return NULL;
+	get_text(process, task_of(process, ref), entry);
+	return ref;
+}
+
+static uint16_t copy_text(char *to, size_t size, const char *from, uint32_t len)
+{
+	uint16_t n = (uint16_t)(len < size ? len : size);
+
+	memcpy(to, from, n);
+	return n;
+}
+
+static void set_argv(struct mote_text_entry *entry, const char *argv, uint32_t len)
+{
+	entry->has_argv = true;
+	entry->argv_len = copy_text(entry->argv, sizeof(entry->argv), argv, len);
+}
+
+static void set_exe(struct mote_text_entry *entry, const char *exe, uint32_t len)
+{
+	entry->has_exe = true;
+	entry->exe_len = copy_text(entry->exe, sizeof(entry->exe), exe, len);
+}
+
+/* The sample began after the event: it has this image, or a later one. */
 static void executed(struct mote_process *process, const struct mote_event_exec *event,
 		     uint64_t now)
 {
-	uint64_t start = start_of(process, &event->event);
 	char path[MOTE_EXE_MAX + 16];
-	unsigned int len;
+	struct mote_text_entry entry;
+	struct ref *ref = named(process, event->event.pid, start_of(process, &event->event),
+				event->exec_id, &entry);
 
-	/* The sample began after the event: it has this image, or a later one. */
-	mote_process_give_argv(process, event->event.pid, start, event->exec_id, event->argv,
-			       event->argv_len, now);
-	if (event->exe_flags & MOTE_EXE_ABSENT)
+	if (!ref)
 		return;
-	len = mote_task_exe(event->argv + event->argv_len, event->exe_len, event->exe_flags, path,
-			    sizeof(path));
-	mote_process_give_exe(process, event->event.pid, start, event->exec_id, path, len, now);
+	set_argv(&entry, event->argv, event->argv_len);
+	if (!(event->exe_flags & MOTE_EXE_ABSENT))
+		set_exe(&entry, path,
+			mote_task_exe(event->argv + event->argv_len, event->exe_len,
+				      event->exe_flags, path, sizeof(path)));
+	set_text(process, ref, &entry, now);
 }
 
 static void take_events(struct mote_process *process, uint64_t until, uint64_t now)
@@ -475,9 +569,13 @@ void mote_process_sampled(struct mote_process *process, unsigned int n, uint64_t
 {
 	unsigned int half = mote_process_half(process);
 
-	process->n[half] = n;
-	merge(process, half, now);
-	process->current = half;
+	if (process->tasks->found) {
+		take_walk(process, n, now);
+	} else {
+		process->n[half] = n;
+		merge(process, half, now);
+		process->current = half;
+	}
 	if (!process->sampled)
 		process->youngest = youngest_of(process);
 	process->sampled = now;
@@ -540,13 +638,18 @@ static bool still_lacks(struct mote_process *process, struct ref *ref, unsigned 
 static struct mote_task *wants(struct mote_process *process, uint32_t *from, unsigned int what)
 {
 	struct ref *refs = process->refs[process->current];
+	unsigned int left = *from ? what : 0;
 
+	if (!(process->nameless & what))
+		return NULL;
 	for (uint32_t i = *from; i < process->n[process->current]; i++) {
-		if (!(refs[i].nameless & what) || !still_lacks(process, &refs[i], what))
-			continue;
-		*from = i + 1;
-		return task_of(process, &refs[i]);
+		if (refs[i].nameless & what && still_lacks(process, &refs[i], what)) {
+			*from = i + 1;
+			return task_of(process, &refs[i]);
+		}
+		left |= refs[i].nameless & what;
 	}
+	process->nameless &= left | ~what;
 	return NULL;
 }
 
@@ -560,26 +663,6 @@ struct mote_task *mote_process_wants_exe(struct mote_process *process, uint32_t 
 	return wants(process, from, NAMED_EXE);
 }
 
-/* The process that a name was found for, if it still has that image, and what is known of it. */
-static struct ref *named(struct mote_process *process, uint32_t pid, uint64_t start,
-			 uint32_t exec_id, struct mote_text_entry *entry)
-{
-	struct ref *ref = find(process, pid, start);
-
-	if (!ref || task_of(process, ref)->exec_id != exec_id)
-		return NULL;
-	get_text(process, task_of(process, ref), entry);
-	return ref;
-}
-
-static uint16_t copy_text(char *to, size_t size, const char *from, uint32_t len)
-{
-	uint16_t n = (uint16_t)(len < size ? len : size);
-
-	memcpy(to, from, n);
-	return n;
-}
-
 void mote_process_give_argv(struct mote_process *process, uint32_t pid, uint64_t start,
 			    uint32_t exec_id, const char *argv, uint32_t len, uint64_t now)
 {
@@ -588,8 +671,7 @@ void mote_process_give_argv(struct mote_process *process, uint32_t pid, uint64_t
 
 	if (!ref)
 		return;
-	entry.has_argv = true;
-	entry.argv_len = copy_text(entry.argv, sizeof(entry.argv), argv, len);
+	set_argv(&entry, argv, len);
 	set_text(process, ref, &entry, now);
 }
 
@@ -601,8 +683,7 @@ void mote_process_give_exe(struct mote_process *process, uint32_t pid, uint64_t 
 
 	if (!ref)
 		return;
-	entry.has_exe = true;
-	entry.exe_len = copy_text(entry.exe, sizeof(entry.exe), exe, len);
+	set_exe(&entry, exe, len);
 	set_text(process, ref, &entry, now);
 }
 

@@ -7,9 +7,20 @@
 #include <assert.h>
 #include <string.h>
 
+/* Read by the start only, for the hello frame: see start.ld. */
+#define HELP static const char __attribute__((section("early_rodata")))
+
+#define STREAM(ID, name, interval, help)                HELP help_##ID[] = help;
+#define FIELD(STREAM, ID, name, type, kind, unit, help) HELP help_##STREAM##_##ID[] = help;
+#define END(STREAM)
+#include "schema.def"
+#undef STREAM
+#undef FIELD
+#undef END
+
 #define STREAM(ID, name, interval, help) static const struct mote_field fields_##ID[] = {
 #define FIELD(STREAM, ID, name, type, kind, unit, help) \
-	[STREAM##_##ID] = { name, unit, help, MOTE_##type, MOTE_##kind },
+	[STREAM##_##ID] = { name, unit, help_##STREAM##_##ID, MOTE_##type, MOTE_##kind },
 #define END(STREAM) \
 	}           \
 	;           \
@@ -20,7 +31,7 @@
 #undef END
 
 #define STREAM(ID, name, interval, help) \
-	[MOTE_STREAM_##ID] = { name, help, fields_##ID, ID##__FIELDS, interval },
+	[MOTE_STREAM_##ID] = { name, help_##ID, fields_##ID, ID##__FIELDS, interval },
 #define FIELD(STREAM, ID, name, type, kind, unit, help)
 #define END(STREAM)
 const struct mote_stream mote_streams[MOTE_STREAMS] = {

@@ -55,6 +55,8 @@ struct mote_server *mote_server_new(const struct mote_options *options, struct m
 		server->subs[i].fd = -1;
 		server->subs[i].copy = server->copies + i * options->socket_frame;
 	}
+	for (int i = 0; i < MOTE_STREAMS; i++)
+		server->interval_ms[i] = mote_options_interval(options, (enum mote_stream_id)i);
 	mote_classes_init(&server->classes, options->socket_classes);
 	return server;
 }

@@ -21,6 +21,7 @@ struct mote_server {
 	const struct mote_source *sources;
 	const char *hello;
 	uint32_t hello_len;
+	uint32_t interval_ms[MOTE_STREAMS]; /* if a subscriber does not say */
 	int listener;
 
 	struct mote_subscriber *subs;

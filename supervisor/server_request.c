@@ -34,8 +34,7 @@ static int join_classes(struct mote_server *server, const struct mote_request *r
 			int class[MOTE_STREAMS])
 {
 	for (unsigned int i = 0; i < MOTE_STREAMS; i++) {
-		uint32_t ms = request->interval_ms ? request->interval_ms
-						   : mote_options_interval(server->options, i);
+		uint32_t ms = request->interval_ms ? request->interval_ms : server->interval_ms[i];
 
 		class[i] = -1;
 		if (!(request->streams & 1u << i))

@@ -2,6 +2,9 @@
 #ifndef MOTE_SETTLE_H
 #define MOTE_SETTLE_H
 
+/* Called after what frees much: pieces of the heap become whole, for what is allocated next. */
+void mote_settle_heap(void);
+
 /*
  * Called last before the loop, in its thread. After this nothing is allocated and no page is
  * touched for the first time: what libraries freed during start goes back to the kernel, and the

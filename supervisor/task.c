@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "tasks.h"
 
 static void swap(struct mote_task *a, struct mote_task *b)
 {
@@ -50,42 +49,6 @@ void mote_task_sort(struct mote_task *tasks, unsigned int n)
 	}
 }
 
-/* Where the ascending run that begins at `from` ends. */
-static unsigned int run_end(const struct mote_task_ref *refs, unsigned int from, unsigned int n)
-{
-	while (from + 1 < n && refs[from].pid <= refs[from + 1].pid)
-		from++;
-	return from < n ? from + 1 : n;
-}
-
-/* Merges each two neighbouring runs. */
-static void merge_runs(const struct mote_task_ref *from, struct mote_task_ref *to, unsigned int n)
-{
-	for (unsigned int i = 0, end; i < n; i = end) {
-		unsigned int middle = run_end(from, i, n), j = middle;
-
-		end = run_end(from, middle, n);
-		while (i < middle || j < end) {
-			bool left = j == end || (i < middle && from[i].pid <= from[j].pid);
-
-			*to++ = from[left ? i++ : j++];
-		}
-	}
-}
-
-struct mote_task_ref *mote_task_sort_refs(struct mote_task_ref *refs, struct mote_task_ref *room,
-					  unsigned int n)
-{
-	while (run_end(refs, 0, n) < n) {
-		struct mote_task_ref *sorted = room;
-
-		merge_runs(refs, sorted, n);
-		room = refs;
-		refs = sorted;
-	}
-	return refs;
-}
-
 struct mote_task *mote_task_find(struct mote_task *tasks, unsigned int n, uint32_t pid)
 {
 	unsigned int low = 0, high = n;
@@ -120,18 +83,32 @@ void mote_task_add_counts(struct mote_thread_counts *sum, const struct mote_thre
 	sum->cancelled_write_bytes += counts->cancelled_write_bytes;
 }
 
-/*
- * A thread that ends between its leader's record and its own turn is in neither, one that ends the
- * other way round is in both; the latter comes first only if its pid is the smaller, as when pids
- * have wrapped. The number of threads tells, unless another one begins or ends in the same walk.
- */
-static void judge(struct mote_task *task, bool early)
+static void take_off(struct mote_thread_counts *sum, const struct mote_thread_counts *counts)
 {
-	task->flags &= ~(uint32_t)(MOTE_TASK_TORN | MOTE_TASK_TWICE);
-	if (task->seen != task->threads)
-		task->flags |= MOTE_TASK_TORN;
-	if (early && task->seen > task->threads)
-		task->flags |= MOTE_TASK_TWICE;
+	uint64_t *to = (uint64_t *)sum;
+	const uint64_t *from = (const uint64_t *)counts;
+
+	for (unsigned int i = 0; i < sizeof(*sum) / sizeof(*to); i++)
+		to[i] -= from[i];
+}
+
+/*
+ * A thread that ends between its process's sums and its own turn is in neither; the next walk has
+ * it. One that had its turn and then ended would be in both: so the sums have to be those of when
+ * the first of the process's tasks came, which is the leader unless pids have wrapped.
+ */
+static void add_thread(struct mote_task *task, const struct mote_thread *thread)
+{
+	if (thread->pid && thread->pid != task->pid) {
+		mote_task_add_counts(&task->counts, &thread->counts);
+		task->seen++;
+	} else if (!thread->pid && !(task->flags & MOTE_TASK_TWICE)) {
+		mote_task_add_counts(&task->counts, &thread->counts);
+		task->flags |= MOTE_TASK_TWICE; /* until the leader's are taken off */
+	} else if (thread->pid && task->flags & MOTE_TASK_TWICE) {
+		take_off(&task->counts, &thread->counts);
+		task->flags &= ~(uint32_t)MOTE_TASK_TWICE;
+	}
 }
 
 unsigned int mote_task_add_threads(struct mote_task *tasks, unsigned int n,
@@ -142,7 +119,7 @@ unsigned int mote_task_add_threads(struct mote_task *tasks, unsigned int n,
 
 	for (unsigned int i = 0; i < n; i++) {
 		tasks[i].seen = 1;
-		tasks[i].flags &= ~(uint32_t)MOTE_TASK_TWICE;
+		tasks[i].flags &= ~(uint32_t)(MOTE_TASK_TORN | MOTE_TASK_TWICE);
 	}
 	for (unsigned int i = 0; i < m; i++) {
 		if (!last || last->pid != threads[i].tgid)
@@ -151,13 +128,10 @@ unsigned int mote_task_add_threads(struct mote_task *tasks, unsigned int n,
 			orphans++;
 			continue;
 		}
-		mote_task_add_counts(&last->counts, &threads[i].counts);
-		last->seen++;
-		if (threads[i].pid < last->pid)
-			last->flags |= MOTE_TASK_TWICE;
+		add_thread(last, &threads[i]);
 	}
 	for (unsigned int i = 0; i < n; i++)
-		judge(&tasks[i], tasks[i].flags & MOTE_TASK_TWICE);
+		tasks[i].flags |= tasks[i].seen != tasks[i].threads ? MOTE_TASK_TORN : 0;
 	return orphans;
 }
 

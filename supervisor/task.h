@@ -16,13 +16,6 @@ struct mote_task_ref;
 void mote_task_sort(struct mote_task *tasks, unsigned int n);
 
 /*
- * Sorts references by pid, with the help of as much room: returns where they are then. Linear for a
- * few ascending runs, as they are in the order of birth: pids ascend until they wrap.
- */
-struct mote_task_ref *mote_task_sort_refs(struct mote_task_ref *refs, struct mote_task_ref *room,
-					  unsigned int n);
-
-/*
  * Adds each thread's counts to its process's record; `tasks` are sorted by pid. Sets or clears
  * MOTE_TASK_TORN and _TWICE in each task. Returns how many threads had no process in `tasks`.
  */

@@ -5,7 +5,7 @@
  * sorted by pid; two halves are filled in turn, so that a sample can be compared with the one
  * before. Of the list walk a process has the same place in both halves as long as it lives, a
  * record is written only if something changed, to the half that is not current for that process,
- * and references tell what there is.
+ * and what was found is told in the order of the kernel's list.
  */
 #ifndef MOTE_TASKS_H
 #define MOTE_TASKS_H
@@ -18,15 +18,6 @@
 #include "table.h"
 
 struct mote_tasks;
-
-/* A process of a sample. Its record: half[side][place]. */
-struct mote_task_ref {
-	uint32_t pid;
-	uint32_t place : 24;
-	uint32_t side : 1;
-	uint32_t written : 1; /* since the sample before; else there is nothing new in the record */
-	uint32_t : 6;
-};
 
 struct mote_tasks_ops {
 	const char *name; /* "list", "iterator" or "proc" */
@@ -44,7 +35,7 @@ struct mote_tasks_ops {
 	int (*finish)(struct mote_tasks *tasks, unsigned int half);
 	/* A process was born or has made an exec, as an event told; may be NULL. */
 	void (*born)(struct mote_tasks *tasks, uint32_t pid);
-	/* A process has ended, its place can be given to another; NULL without references. */
+	/* A process has ended, its pair can be given to another; NULL without pairs. */
 	void (*release)(struct mote_tasks *tasks, uint32_t place);
 	void (*fill)(const struct mote_tasks *tasks, struct mote_fill *processes,
 		     struct mote_fill *threads);
@@ -54,11 +45,18 @@ struct mote_tasks_ops {
 struct mote_tasks {
 	const struct mote_tasks_ops *ops;
 	struct mote_task *half[2];
-	/* Of the sample, sorted by pid, until the next is pushed; NULL: each record, in order. */
-	const struct mote_task_ref *refs;
-	unsigned int max; /* processes a half can hold */
-	uint64_t absent;  /* bits PROCESS_<FIELD> that this source never gives */
-	bool cut;         /* the newest sample had no room for all processes */
+	/*
+	 * Of the list walk, until the next is pushed: the processes of the sample (else NULL),
+	 * their pairs, and what `seen` of these is. `same`: they are those of the sample before.
+	 */
+	const struct mote_ref *found;
+	const struct mote_pair *pairs;
+	uint32_t seen;
+	bool same;
+	unsigned int max;         /* processes a half can hold */
+	uint64_t absent;          /* bits PROCESS_<FIELD> that this source never gives */
+	unsigned int descriptors; /* that it may hold open */
+	bool cut;                 /* the newest sample had no room for all processes */
 	/*
 	 * Its operations do not hang on the timer but are submitted when the timer's chain is
 	 * complete: a thousand links cost two and a half times as much as a thousand reads.

@@ -3,7 +3,7 @@
  * Processes from the walk of the kernel's list: one open, read and close a sample, whose program
  * writes records of those that changed, and references to all, to memory that both sides map. This
  * side says which record of a pair is current, and keeps the pairs that no process has. It owns its
- * place in the chain and the references it gives.
+ * place in the chain.
  */
 #include "tasks_walk.h"
 
@@ -15,19 +15,15 @@
 #include "task.h"
 
 #define SLOT_TASKS 0
-#define IN_USE     2u /* of mote_pair.side, while pairs are counted */
 
 struct tasks_walk {
 	struct mote_tasks base;
 	struct mote_walk_ctl *ctl;
 	struct mote_pair *pairs;
-	const struct mote_ref *found;
 	struct mote_file file;
 	uint64_t walk; /* the number of the walk that was pushed */
 	bool pushed;
-	bool lost;                     /* a walk or a pair: they are to be counted anew */
-	unsigned int n;                /* references of the newest sample */
-	struct mote_task_ref *refs[2]; /* these, and room to sort them */
+	bool lost; /* a walk: the pairs are to be counted anew */
 	struct mote_fill processes;
 };
 
@@ -40,25 +36,29 @@ static void walk_release(struct mote_tasks *tasks, uint32_t place)
 {
 	struct tasks_walk *t = walk_of(tasks);
 
+	t->pairs[place].seen = 0;
 	if (t->ctl->free < tasks->max)
 		t->pairs[t->ctl->free++].free = place;
+}
+
+/* What mote_pair.seen is of a walk; never what it is of none. */
+static uint32_t seen_of(uint64_t walk)
+{
+	return walk % 0x7fffffff + 1;
 }
 
 /*
  * A walk that was not taken, because it could not be read to its end or was not ours, may have
  * given pairs to processes that were gone before the next. All that no process has are free. Only
- * when the last walk was taken do references name all that have one.
+ * when the last walk was taken do the pairs that it saw name all of them.
  */
 static void recount_pairs(struct tasks_walk *t)
 {
-	for (unsigned int i = 0; i < t->n; i++)
-		t->pairs[t->base.refs[i].place].side |= IN_USE;
 	t->lost = false;
 	t->ctl->free = 0;
 	for (unsigned int i = t->base.max; i-- > 0;) {
-		if (!(t->pairs[i].side & IN_USE))
+		if (t->pairs[i].seen != seen_of(t->ctl->taken))
 			walk_release(&t->base, i);
-		t->pairs[i].side &= ~IN_USE;
 	}
 }
 
@@ -70,7 +70,7 @@ static unsigned int walk_push(struct mote_tasks *tasks, struct mote_engine *engi
 	t->pushed = !t->pushed;
 	if (!t->pushed)
 		return 0;
-	if (t->ctl->begun != t->walk)
+	if (t->ctl->begun != t->ctl->taken)
 		t->lost = true;
 	else if (t->lost)
 		recount_pairs(t);
@@ -83,42 +83,18 @@ static void walk_complete(struct mote_tasks *tasks, uint32_t step, int res)
 	mote_file_complete(&walk_of(tasks)->file, step, res);
 }
 
-/*
- * Of two with the same pid the first ended while the walk went on, and the other got its pid. Its
- * pair may be known to nobody then.
- */
-static unsigned int drop_ended(struct tasks_walk *t, struct mote_task_ref *refs)
-{
-	unsigned int n = 0;
-
-	for (unsigned int i = 0; i < t->n; i++) {
-		if (n && refs[n - 1].pid == refs[i].pid) {
-			t->lost = true;
-			n--;
-		}
-		refs[n++] = refs[i];
-	}
-	return n;
-}
-
 /* What was written becomes current. */
-static void take(struct tasks_walk *t)
+static void take(struct tasks_walk *t, uint64_t walk)
 {
-	struct mote_task_ref *sorted;
+	t->base.same = t->ctl->moved <= t->ctl->taken;
+	t->base.seen = seen_of(walk);
+	for (unsigned int i = 0; i < t->ctl->tasks; i++) {
+		struct mote_pair *pair = &t->pairs[t->base.found[i].pair & ~MOTE_REF_WRITTEN];
 
-	for (unsigned int i = 0; i < t->n; i++) {
-		uint32_t place = t->found[i].pair & ~MOTE_REF_WRITTEN;
-		bool written = t->found[i].pair & MOTE_REF_WRITTEN;
-
-		t->pairs[place].side ^= written;
-		t->refs[0][i] = (struct mote_task_ref){ .pid = t->found[i].pid,
-							.place = place,
-							.side = t->pairs[place].side,
-							.written = written };
+		pair->side ^= t->base.found[i].pair & MOTE_REF_WRITTEN ? 1 : 0;
+		pair->seen = t->base.seen;
 	}
-	sorted = mote_task_sort_refs(t->refs[0], t->refs[1], t->n);
-	t->n = drop_ended(t, sorted);
-	t->base.refs = sorted;
+	t->ctl->taken = walk;
 }
 
 static int walk_finish(struct mote_tasks *tasks, unsigned int half)
@@ -131,14 +107,12 @@ static int walk_finish(struct mote_tasks *tasks, unsigned int half)
 	mote_file_text(&t->file);
 	if (done < t->walk)
 		return t->file.error ? t->file.error : -EAGAIN;
-	t->n = t->ctl->tasks;
-	take(t);
-	t->ctl->taken = done;
-	fill->fill = t->n;
-	fill->peak = t->n > fill->peak ? t->n : fill->peak;
+	take(t, done);
+	fill->fill = t->ctl->tasks;
+	fill->peak = fill->fill > fill->peak ? fill->fill : fill->peak;
 	fill->dropped += t->ctl->tasks_lost;
 	t->base.cut = t->ctl->tasks_lost > 0;
-	return (int)t->n;
+	return (int)t->ctl->tasks;
 }
 
 static void walk_fill(const struct mote_tasks *tasks, struct mote_fill *processes,
@@ -153,8 +127,6 @@ static void walk_close(struct mote_tasks *tasks)
 	struct tasks_walk *t = walk_of(tasks);
 
 	mote_file_close(&t->file);
-	free(t->refs[0]);
-	free(t->refs[1]);
 	free(t);
 }
 
@@ -168,19 +140,6 @@ static const struct mote_tasks_ops walk_ops = {
 	.fill = walk_fill,
 	.close = walk_close,
 };
-
-static int allocate(struct tasks_walk *t)
-{
-	size_t size = t->base.max * sizeof(*t->refs[0]);
-
-	for (unsigned int i = 0; i < 2; i++) {
-		t->refs[i] = malloc(size);
-		if (!t->refs[i])
-			return -ENOMEM;
-		memset(t->refs[i], 0, size);
-	}
-	return 0;
-}
 
 int mote_tasks_walk_open(struct mote_probes_iterator *iterator, bool direct,
 			 struct mote_tasks **out)
@@ -197,18 +156,16 @@ int mote_tasks_walk_open(struct mote_probes_iterator *iterator, bool direct,
 		t->base.absent |= 1ull << PROCESS_EXE;
 	t->ctl = iterator->walk_ctl;
 	t->pairs = iterator->pairs;
-	t->found = iterator->refs;
+	t->base.pairs = t->pairs;
+	t->base.found = iterator->refs;
 	t->processes.size = iterator->processes;
 	t->file.fd = -1;
-	err = allocate(t);
-	if (!err)
-		err = mote_file_open_iterator(&t->file, iterator->dirfd, iterator->tasks,
-					      SLOT_TASKS, direct);
+	err = mote_file_open_iterator(&t->file, iterator->dirfd, iterator->tasks, SLOT_TASKS,
+				      direct);
 	if (err) {
 		walk_close(&t->base);
 		return err;
 	}
-	t->base.refs = t->refs[0];
 	recount_pairs(t);
 	*out = &t->base;
 	return 0;

@@ -13,8 +13,9 @@
 
 #define NS_PER_S 1000000000ull
 
-/* More than statfs(), pread() and our own frames take; the rest of the stack is never touched. */
-#define STACK_USED (12 * 1024)
+/* More than statfs(), pread() and our own frames take, which is some hundred bytes, or snprintf().
+ */
+#define STACK_USED (4 * 1024)
 
 /* 64 KiB, or the least that the C library takes: 128 KiB on arm64, where pages may be larger. */
 static size_t stack_size(void)

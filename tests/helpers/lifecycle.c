@@ -151,7 +151,7 @@ static void check_lives(const char *way, const pid_t *pids, unsigned int n, cons
 		const struct life *l = &t->lives[pids[i]];
 		bool final = l->seen[MOTE_EVENT_FINAL];
 
-		for (unsigned int k = MOTE_EVENT_FORK; k < MOTE_EVENT_KINDS; k++)
+		for (unsigned int k = MOTE_EVENT_FORK; k < MOTE_EVENT_PROCESS_KINDS; k++)
 			count[k] += l->seen[k];
 		once += l->seen[1] == 1 && l->seen[2] == 1 && l->seen[3] == 1 && l->seen[4] <= 1;
 		codes += l->code == (i % 100) << 8 && (!final || l->final_code == l->code);
@@ -270,7 +270,7 @@ static void check_drops(struct mote_probes_config cfg, struct mote_probes *wide,
 	memset(few.all, 0, sizeof(few.all));
 	storm(pids, 200, wide, all);
 	settle(pids, 200, wide, all);
-	for (unsigned int k = MOTE_EVENT_FORK; k < MOTE_EVENT_KINDS; k++) {
+	for (unsigned int k = MOTE_EVENT_FORK; k < MOTE_EVENT_PROCESS_KINDS; k++) {
 		uint64_t lost = mote_probes_lifecycle(tiny)->ctl->dropped[k], wide_saw;
 
 		drain(tiny, &few);
@@ -310,7 +310,7 @@ static void check_way(const char *way, enum mote_events_choice choice, unsigned 
 	settle(pids, n, probes, &t);
 	check_lives(way, pids, n, &t, cpu);
 	check_threads(way, probes, &t);
-	for (unsigned int k = 0; k < MOTE_EVENT_KINDS; k++)
+	for (unsigned int k = 0; k < MOTE_EVENT_PROCESS_KINDS; k++)
 		tap(!mote_probes_lifecycle(probes)->ctl->dropped[k],
 		    "%s: nothing dropped of kind %u", way, k);
 	if (choice == MOTE_EVENTS_TRACEPOINT)

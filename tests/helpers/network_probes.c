@@ -79,6 +79,7 @@ static bool start(struct fixture *f)
 		.features = &features,
 		.uid = (uid_t)-1,
 		.gid = (gid_t)-1,
+		.events = -1,
 	};
 	double from = now_ms();
 

@@ -8,25 +8,11 @@ import subprocess
 import threading
 import time
 
-from lib import BUILD, DATA, KEY, MORE, TOP, Moted, Rows, check, run, skip, spawn
+from lib import BUILD, DATA, KEY, MORE, TOP, Moted, Rows, cgroup_root, check, run, skip, spawn
 
 NAME = f"mote-it-{os.getpid()}"
 RATE = 1000
 SECONDS = float(os.environ.get("CHURN", "4"))
-
-
-def primary():
-    """The hierarchy whose directories moted shows, or None."""
-    mounts = [line.split() for line in open("/proc/self/mountinfo", encoding="ascii", errors="replace")]
-    found = {}
-    for words in mounts:
-        rest = words[words.index("-") + 1:]
-        if rest[0] == "cgroup2":
-            found.setdefault("cgroup2", words[4])
-        elif rest[0] == "cgroup":
-            for option in rest[2].split(","):
-                found.setdefault(option, words[4])
-    return next((found[name] for name in ("memory", "cpuacct", "cpu", "cgroup2") if name in found), None)
 
 
 class Group:
@@ -228,5 +214,5 @@ def main():
         remove(os.path.join(ROOT, NAME))
 
 
-ROOT = primary()
+ROOT = cgroup_root()
 run(main)

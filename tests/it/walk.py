@@ -170,7 +170,7 @@ def threads_run(watch):
     end(pid)
 
 
-def threads_come_and_go(watch):
+def threads_come_and_go(watch, note=""):
     """One thread reads, one begins and ends others without a pause, and many sleep, so that some end during
     each walk's look at it: what the living did is there all the same."""
     import threading
@@ -204,9 +204,22 @@ def threads_come_and_go(watch):
             behind.append((truth, row["rchar"], row["threads"]))
     with open(f"/proc/{pid}/stat", encoding="ascii") as file:
         threads = int(file.read().rpartition(")")[2].split()[17])
-    check(f"{watch.name}: counters go on while threads begin and end", not behind and threads > 400 and truth > 10000,
-          (threads, truth, len(behind), behind[:3]))
+    check(f"{watch.name}: counters go on while threads begin and end{note}",
+          not behind and threads > 400 and truth > 10000, (threads, truth, len(behind), behind[:3]))
     end(pid)
+
+
+def threads_of_smaller_pids(watch):
+    """The same where pids have wrapped after the process began: its threads come before it by pid."""
+    with open("/proc/sys/kernel/pid_max", encoding="ascii") as file:
+        last = int(file.read()) - 3
+    try:
+        with open("/proc/sys/kernel/ns_last_pid", "w", encoding="ascii") as file:
+            file.write(str(last))
+    except OSError as error:
+        skip(f"{watch.name}: threads of smaller pids", f"ns_last_pid: {error}")
+        return
+    threads_come_and_go(watch, ", with pids smaller than the process has")
 
 
 def nice_and_state(watch):
@@ -382,7 +395,8 @@ def once_a_second():
     moted.stop()
 
 
-TESTS = (counters, threads_run, threads_come_and_go, nice_and_state, parent, adjusted, memory, cgroup, same_pid, churn)
+TESTS = (counters, threads_run, threads_come_and_go, threads_of_smaller_pids, nice_and_state, parent, adjusted, memory,
+         cgroup, same_pid, churn)
 
 
 def main():

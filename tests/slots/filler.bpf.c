@@ -6,7 +6,7 @@
  * Classic syscall tracepoints lose nothing up to 6.x. On 7.x they run preemptible, and are skipped
  * where another task was preempted inside; a kprobe on the same function is not.
  */
-#include "kernel.h"
+#include "maps.h"
 #include "filler.h"
 
 char _license[] SEC("license") = "Dual BSD/GPL";
@@ -21,18 +21,9 @@ static __always_inline void stall_at(u32 where);
 
 #define SLOTS 1024 /* the loader may set another size */
 
-#define MAPPED(name, type_, entries)               \
-	struct {                                   \
-		__uint(type, BPF_MAP_TYPE_ARRAY);  \
-		__uint(map_flags, BPF_F_MMAPABLE); \
-		__uint(max_entries, entries);      \
-		__type(key, u32);                  \
-		__type(value, type_);              \
-	} name SEC(".maps")
+ARRAY(counters, struct filler_counter, SLOTS);
 
-MAPPED(counters, struct filler_counter, SLOTS);
-
-MAPPED(counter_marks, struct mote_slot_marks_line, MOTE_MARKS_LINES(SLOTS));
+ARRAY(counter_marks, struct mote_slot_marks_line, MOTE_MARKS_LINES(SLOTS));
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -48,13 +39,13 @@ struct {
 } counter_free SEC(".maps");
 
 #define PLACES 65536
-MAPPED(places, u32, PLACES); /* where a key was last; keys share them, and overwrite each other */
+ARRAY(places, u32, PLACES); /* where a key was last; keys share them, and overwrite each other */
 
-MAPPED(cpus, struct mote_slot_cpu, 1); /* possible CPUs */
+ARRAY(cpus, struct mote_slot_cpu, 1); /* possible CPUs */
 
-MAPPED(reap_list, struct mote_reap, 1);
+ARRAY(reap_list, struct mote_reap, 1);
 
-MAPPED(filler_stats, struct filler_stats, 1);
+ARRAY(filler_stats, struct filler_stats, 1);
 
 #define TABLE                                                                       \
 	{                                                                           \

@@ -25,8 +25,9 @@ static struct fake_engine fake;
 /* What the kernel has open: the path of each, by descriptor. */
 static char open_files[512][128];
 static unsigned int most_open, now_open, opens;
-static const char *missing; /* files of this name are not there */
-static bool vanished;       /* reads give -ENODEV */
+static const char *missing;          /* files of this name are not there */
+static bool vanished;                /* reads give -ENODEV */
+static const char *lowest, *highest; /* of the texts, and where they end */
 
 static uint64_t ms(uint64_t n)
 {
@@ -41,7 +42,9 @@ static void add(uint64_t id, uint64_t parent, const char *name)
 
 static void begin_with(unsigned int descriptors)
 {
-	struct mote_cgroup_files_config config = { &options, &layout, &set, 0 };
+	struct mote_cgroup_files_config config = { .options = &options,
+						   .layout = &layout,
+						   .set = &set };
 
 	mote_options_default(&options);
 	options.tables_cgroups = 64;
@@ -56,6 +59,7 @@ static void begin_with(unsigned int descriptors)
 	most_open = now_open = opens = 0;
 	missing = NULL;
 	vanished = false;
+	lowest = highest = NULL;
 	add(1, 0, "");
 	add(2, 1, "a");
 	add(3, 2, "b");
@@ -99,6 +103,10 @@ static int do_read(const struct mote_sqe *sqe)
 	size_t len;
 
 	assert_true(path[0]);
+	if (!lowest || (const char *)sqe->buf < lowest)
+		lowest = sqe->buf;
+	if ((const char *)sqe->buf + sqe->len > highest)
+		highest = (const char *)sqe->buf + sqe->len;
 	if (vanished)
 		return -ENODEV;
 	if (strstr(path, "cgroup.procs"))
@@ -297,6 +305,24 @@ static void little_room(void **state)
 	end();
 }
 
+/* No page of the text is used that was not touched when it settled. */
+static void settled(void **state)
+{
+	char name[] = "x00";
+
+	begin_with(0);
+	for (uint64_t id = 4; id < 50; id++) {
+		name[1] = (char)('0' + id / 10);
+		name[2] = (char)('0' + id % 10);
+		add(id, 2, name);
+	}
+	mote_cgroup_files_settle(files);
+	sample(ms(1000));
+	assert_int_equal(row_of(49)->v[MOTE_CGROUP_CPU_USAGE], 7000);
+	assert_in_range(highest - lowest, 4 * 1024, 16 * 1024);
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -304,6 +330,7 @@ int main(void)
 		cmocka_unit_test(pool_is_bounded), cmocka_unit_test(slow_has_its_turn),
 		cmocka_unit_test(not_there),       cmocka_unit_test(gone_meanwhile),
 		cmocka_unit_test(chains),          cmocka_unit_test(little_room),
+		cmocka_unit_test(settled),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

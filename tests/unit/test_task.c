@@ -43,31 +43,6 @@ static void sorts_by_pid(void **state)
 	assert_int_equal(tasks[255].pid, 256);
 }
 
-/* In the order of birth, with pids that have wrapped `wraps` times, and in no order at all. */
-static void sorts_references(void **state)
-{
-	static struct mote_task_ref a[256], b[256];
-	uint32_t x = 1;
-
-	for (unsigned int wraps = 0; wraps <= 5; wraps++) {
-		struct mote_task_ref *sorted;
-
-		for (unsigned int i = 0; i < 256; i++) {
-			x = x * 3 % 257;
-			a[i].pid = wraps == 5 ? x : (i * (wraps + 1)) % 256 + i * (wraps + 1) / 256;
-			a[i].place = a[i].pid;
-		}
-		sorted = mote_task_sort_refs(a, b, 256);
-		assert_true(sorted == a || sorted == b);
-		for (unsigned int i = 0; i < 256; i++) {
-			assert_int_equal(sorted[i].place, sorted[i].pid);
-			assert_true(!i || sorted[i - 1].pid <= sorted[i].pid);
-		}
-	}
-	assert_ptr_equal(mote_task_sort_refs(a, b, 0), a);
-	assert_ptr_equal(mote_task_sort_refs(a, b, 1), a);
-}
-
 static void finds(void **state)
 {
 	const uint32_t pids[] = { 1, 5, 9, 4000000 };
@@ -122,15 +97,39 @@ static void adds_threads(void **state)
 	assert_false(tasks[0].flags & MOTE_TASK_TORN);
 	assert_false(tasks[1].flags & MOTE_TASK_TORN);
 	assert_true(tasks[2].flags & MOTE_TASK_TORN);
-	assert_false((tasks[0].flags | tasks[1].flags) & MOTE_TASK_TWICE);
-	assert_true(tasks[2].flags & MOTE_TASK_TWICE); /* 12 came before 30 and may be gone */
 	assert_int_equal(mote_task_add_threads(tasks, 0, threads, 5), 5);
-	tasks[2].threads = 4; /* one was born after */
-	mote_task_add_threads(tasks, 3, threads, 5);
-	assert_int_equal(tasks[2].flags & (MOTE_TASK_TORN | MOTE_TASK_TWICE), MOTE_TASK_TORN);
-	tasks[0].threads = 2; /* 13 is later than 10: it cannot be in both */
-	mote_task_add_threads(tasks, 3, threads, 5);
-	assert_int_equal(tasks[0].flags & (MOTE_TASK_TORN | MOTE_TASK_TWICE), MOTE_TASK_TORN);
+}
+
+/* Threads 5 and 7 of process 30 come before it: its sums are those of when 5 came. */
+static void takes_sums_of_first_thread(void **state)
+{
+	const uint32_t pids[] = { 10, 30 };
+	struct mote_thread threads[] = {
+		{ .tgid = 30, .counts = { .minflt = 100 } },
+		{ .pid = 5, .tgid = 30, .counts = { .minflt = 1 } },
+		{ .tgid = 30, .counts = { .minflt = 101 } }, /* another process's came between */
+		{ .pid = 7, .tgid = 30, .counts = { .minflt = 2 } },
+		{ .pid = 10, .tgid = 10, .counts = { .minflt = 50 } }, /* it had none before it */
+		{ .pid = 30, .tgid = 30, .counts = { .minflt = 103 } },
+		{ .pid = 31, .tgid = 30, .counts = { .minflt = 4 } },
+	};
+	struct mote_task tasks[2];
+
+	fill_pids(tasks, pids, 2);
+	tasks[0].counts.minflt = 60;
+	tasks[0].threads = 1;
+	tasks[1].counts.minflt = 103 + 8; /* and its own */
+	tasks[1].threads = 4;
+	assert_int_equal(mote_task_add_threads(tasks, 2, threads, 7), 0);
+	assert_int_equal(tasks[0].counts.minflt, 60);
+	assert_int_equal(tasks[1].counts.minflt, 100 + 8 + 1 + 2 + 4);
+	assert_int_equal(tasks[1].seen, 4);
+	assert_int_equal((tasks[0].flags | tasks[1].flags) & (MOTE_TASK_TORN | MOTE_TASK_TWICE), 0);
+
+	/* No room for the leader's: nothing tells how much is there twice. */
+	mote_task_add_threads(tasks, 2, threads, 4);
+	assert_true(tasks[1].flags & MOTE_TASK_TWICE);
+	assert_false(tasks[0].flags & MOTE_TASK_TWICE);
 }
 
 struct times {
@@ -239,10 +238,14 @@ static void makes_paths(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sorts_by_pid),     cmocka_unit_test(finds),
-		cmocka_unit_test(adds_every_count), cmocka_unit_test(adds_threads),
-		cmocka_unit_test(cputime),          cmocka_unit_test(adjusts_on_the_later_pair),
-		cmocka_unit_test(makes_paths),      cmocka_unit_test(sorts_references),
+		cmocka_unit_test(sorts_by_pid),
+		cmocka_unit_test(finds),
+		cmocka_unit_test(adds_every_count),
+		cmocka_unit_test(adds_threads),
+		cmocka_unit_test(takes_sums_of_first_thread),
+		cmocka_unit_test(cputime),
+		cmocka_unit_test(adjusts_on_the_later_pair),
+		cmocka_unit_test(makes_paths),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
