@@ -225,7 +225,7 @@ static __always_inline void edge_sent(struct mote_slot_cpu *cpu, struct file_thr
 	}
 	if (!edges_by_credit)
 		return;
-	left = s->place > OTHER ? (s64)(BPF_CORE_READ(task, ioac.rchar) - s->base) - t->sent : 0;
+	left = s->place > OTHER ? (s64)file_bytes_since(s, task, READ) - t->sent : 0;
 	part = left > 0 ? least(bytes, left) : 0;
 	edge_add(cpu, socket, s->place, MOTE_EDGE_CREDIT | FROM_FILE, part);
 	t->sent += part;
@@ -234,12 +234,15 @@ static __always_inline void edge_sent(struct mote_slot_cpu *cpu, struct file_thr
 	t->before_left -= part;
 }
 
-/* What has been written since it was looked at last is of what was received before. */
+/*
+ * What has been written since it was looked at last is of what was received before. `since`: since
+ * the thread came to the file.
+ */
 static __always_inline void edge_written(struct mote_slot_cpu *cpu, struct file_thread *t,
-					 u64 written)
+					 u64 since)
 {
 	const struct file_side *s = &t->side[WRITE];
-	u64 more = written - s->base - t->written, part = least(more, t->socket_left);
+	u64 more = since - t->written, part = least(more, t->socket_left);
 
 	if ((s64)more <= 0)
 		return;
@@ -256,15 +259,17 @@ edge_turn(struct file_thread *t, const struct file_count *count, int side, u32 p
 {
 	struct mote_slot_cpu *cpu = file_cpu();
 	const struct file_side *s = &t->side[side];
+	struct file_count since;
 	s64 left;
 
+	file_since(&since, s, count);
 	if (side == WRITE) {
 		if (cpu)
-			edge_written(cpu, t, count->bytes);
+			edge_written(cpu, t, since.bytes);
 		t->written = 0;
 		return 0;
 	}
-	left = s->place > OTHER ? (s64)(count->bytes - s->base) - t->sent : 0;
+	left = s->place > OTHER ? (s64)since.bytes - t->sent : 0;
 	if (left < 0)
 		left = 0;
 	if (left > 0xffffffffll)
@@ -305,7 +310,7 @@ __noinline int edge_moved(u64 socket, u64 sent, u64 received)
 	if (received && t->pipe_in) {
 		pipe_put(t->pipe_in, socket, true, received);
 	} else if (received && edges_by_credit) {
-		edge_written(cpu, t, BPF_CORE_READ(task, ioac.wchar));
+		edge_written(cpu, t, file_bytes_since(&t->side[WRITE], task, WRITE));
 		t->socket_left = t->socket == socket ? t->socket_left + received : received;
 		t->socket = socket;
 	}

@@ -208,6 +208,48 @@ ENTRY(file_sendfile, do_sendfile)
 	return 0;
 }
 
+/* The call that comes next will be counted once more. */
+static __always_inline void count_again(struct file_thread *t, int side)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct file_side *s = &t->side[side];
+	struct file_count count, since;
+
+	load_count(&count, task, side);
+	file_since(&since, s, &count);
+	if (is_several(s) && !since.calls) {
+		s->file += s->file < SEVERAL;
+		return;
+	}
+	if (edges_wanted && side == WRITE)
+		edge_turn(t, &count, WRITE, s->place);
+	else if (edges_wanted)
+		t->sent -= since.bytes;
+	file_settle(s, &count, side);
+	s->base = count.bytes;
+	s->calls = (u32)count.calls;
+	s->file = 2;
+}
+
+static __always_inline void copy_below(void)
+{
+	struct file_thread *t = file_thread(false);
+
+	if (!t)
+		return;
+	count_again(t, READ);
+	count_again(t, WRITE);
+}
+
+/*
+ * copy_file_range() of two files of overlayfs calls itself for those below, and both calls add what
+ * was copied to the thread's account.
+ */
+ENTRY(file_copy, vfs_copy_file_range, struct file *in)
+{
+	return compat_is_backing(BPF_CORE_READ(in, f_mode)) ? WITH_CPU(copy_below()) : 0;
+}
+
 /* splice(2) is not in ioac. */
 
 static __always_inline u32 splice_place(struct file *file)
@@ -268,7 +310,7 @@ EXIT(file_splice_ret, do_splice, s64 ret, struct file *in, void *in_at, struct f
 	return WITH_CPU(splice_leave(ret));
 }
 
-/* Nor is io_uring: a request's file is remembered until it is complete. */
+/* Nor are io_uring and libaio: a request's file is remembered until it is complete. */
 
 struct file_request {
 	u64 file;
@@ -283,12 +325,10 @@ struct {
 	__type(value, struct file_request);
 } file_requests SEC(".maps");
 
-static __always_inline void request_begin(struct io_kiocb *request, u32 side)
+static __always_inline void request_begin(u64 key, struct file *file, u32 side)
 {
-	struct file *file = BPF_CORE_READ(request, file);
 	struct file_request r = { .file = (u64)file, .side = side };
 	struct mote_file_ctl *ctl;
-	u64 key = (u64)request;
 
 	if (!(BPF_CORE_READ(file, f_mode) & F_REGULAR))
 		return;
@@ -301,13 +341,13 @@ static __always_inline void request_begin(struct io_kiocb *request, u32 side)
 }
 
 /* A request's memory may be another's by now, if it ended unseen: then its file is another. */
-static __always_inline void request_end(u64 key, s64 result)
+static __always_inline void request_end(u64 key, const struct file *file, s64 result)
 {
 	struct file_request *r = bpf_map_lookup_elem(&file_requests, &key);
 
 	if (!r)
 		return;
-	if (result >= 0 && r->file == (u64)BPF_CORE_READ((struct io_kiocb *)key, file)) {
+	if (result >= 0 && r->file == (u64)file) {
 		if (r->side == READ)
 			file_add(r->place, READ, result, 1);
 		else
@@ -316,14 +356,24 @@ static __always_inline void request_end(u64 key, s64 result)
 	bpf_map_delete_elem(&file_requests, &key);
 }
 
+static __always_inline int uring_begin(struct io_kiocb *request, u32 side)
+{
+	return WITH_CPU(request_begin((u64)request, BPF_CORE_READ(request, file), side));
+}
+
+static __always_inline void uring_end(u64 request, s64 result)
+{
+	request_end(request, BPF_CORE_READ((struct io_kiocb *)request, file), result);
+}
+
 ENTRY(file_io_read, io_read, struct io_kiocb *request)
 {
-	return file_reads ? WITH_CPU(request_begin(request, READ)) : 0;
+	return file_reads ? uring_begin(request, READ) : 0;
 }
 
 ENTRY(file_io_write, io_write, struct io_kiocb *request)
 {
-	return file_writes ? WITH_CPU(request_begin(request, WRITE)) : 0;
+	return file_writes ? uring_begin(request, WRITE) : 0;
 }
 
 SEC("?tp/io_uring/io_uring_complete")
@@ -332,7 +382,7 @@ int file_io_complete(struct trace_event_raw_io_uring_complete *ctx)
 	u64 request = (u64)ctx->req;
 	s64 result = ctx->res;
 
-	return WITH_CPU(request_end(request, result));
+	return WITH_CPU(uring_end(request, result));
 }
 
 /*
@@ -346,7 +396,7 @@ static __always_inline void kiocb_end(const void *kiocb, s64 result)
 
 	if (result == -529)
 		return;
-	request_end((u64)kiocb, result < 0 ? (before ?: -1) : result + before);
+	uring_end((u64)kiocb, result < 0 ? (before ?: -1) : result + before);
 }
 
 ENTRY(file_kiocb_done, kiocb_done, const void *kiocb, s64 result)
@@ -357,6 +407,28 @@ ENTRY(file_kiocb_done, kiocb_done, const void *kiocb, s64 result)
 ENTRY(file_complete_rw, io_complete_rw, const void *kiocb, s64 result)
 {
 	return WITH_CPU(kiocb_end(kiocb, result));
+}
+
+/*
+ * libaio: every request that was begun ends in aio_complete_rw(), later and in any task if it is
+ * O_DIRECT. One that is refused between does not: its memory is the next request's.
+ */
+ENTRY(file_aio_read, aio_read, struct kiocb *kiocb)
+{
+	return file_reads ? WITH_CPU(request_begin((u64)kiocb, BPF_CORE_READ(kiocb, ki_filp), READ))
+			  : 0;
+}
+
+ENTRY(file_aio_write, aio_write, struct kiocb *kiocb)
+{
+	return file_writes
+		       ? WITH_CPU(request_begin((u64)kiocb, BPF_CORE_READ(kiocb, ki_filp), WRITE))
+		       : 0;
+}
+
+ENTRY(file_aio_complete, aio_complete_rw, struct kiocb *kiocb, s64 result)
+{
+	return WITH_CPU(request_end((u64)kiocb, BPF_CORE_READ(kiocb, ki_filp), result));
 }
 
 #define keep_order() asm volatile("" ::: "memory")
@@ -372,8 +444,8 @@ static __always_inline void show(const struct file_thread *t, const struct task_
 	const struct file_side *s = &t->side[side];
 	u32 place = *(const volatile u32 *)&s->place, slot = 0;
 	struct mote_access *a = place <= OTHER ? NULL : file_at(place, &slot);
-	struct file_count count;
-	u64 base, bytes, calls;
+	struct file_side seen = {};
+	struct file_count count, since;
 
 	if (!a)
 		return;
@@ -383,24 +455,31 @@ static __always_inline void show(const struct file_thread *t, const struct task_
 		a->walk = walk;
 	}
 	keep_order();
-	base = *(const volatile u64 *)&s->base;
-	calls = *(const volatile u32 *)&s->calls;
+	seen.base = *(const volatile u64 *)&s->base;
+	seen.calls = *(const volatile u32 *)&s->calls;
+	seen.file = *(const volatile u64 *)&s->file;
 	keep_order();
 	load_count(&count, task, side);
 	keep_order();
-	if (*(const volatile u64 *)&s->base != base || *(const volatile u32 *)&s->place != place ||
+	if (*(const volatile u64 *)&s->base != seen.base ||
+	    *(const volatile u64 *)&s->file != seen.file ||
+	    *(const volatile u32 *)&s->place != place ||
 	    *(const volatile u32 *)&t->tid != (u32)BPF_CORE_READ(task, pid))
 		return;
-	bytes = count.bytes - base;
-	calls = (u32)count.calls - (u32)calls;
-	if ((s64)bytes < 0 || !(bytes | calls))
+	if ((s64)(count.bytes - seen.base) < 0)
+		return;
+	/* One that is counted several times is not half done. */
+	if (is_several(&seen) && (u32)count.calls - seen.calls != seen.file)
+		return;
+	file_since(&since, &seen, &count);
+	if (!(since.bytes | since.calls))
 		return;
 	if (side == READ) {
-		a->pending.read += bytes;
-		a->pending.reads += calls;
+		a->pending.read += since.bytes;
+		a->pending.reads += since.calls;
 	} else {
-		a->pending.written += bytes;
-		a->pending.writes += calls;
+		a->pending.written += since.bytes;
+		a->pending.writes += since.calls;
 	}
 	slots_mark(FILES, slot);
 }

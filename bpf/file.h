@@ -135,6 +135,18 @@ static __always_inline void file_fill(void *slot, void *arg)
 	fill->fresh = true;
 }
 
+/*
+ * A mount that only the kernel can reach (MNT_NS_INTERNAL, an error pointer): overlayfs copies a
+ * file from the layer below in its own.
+ */
+static __always_inline bool is_internal(const struct file *file)
+{
+	struct vfsmount *vm = BPF_CORE_READ(file, f_path.mnt);
+	struct mount *m = (void *)vm - bpf_core_field_offset(struct mount, mnt);
+
+	return (s64)BPF_CORE_READ(m, mnt_ns) < 0 && (s64)BPF_CORE_READ(m, mnt_ns) >= -4095;
+}
+
 /* False: it is none that is counted. A kernel thread works for somebody, or for the kernel. */
 static __always_inline bool load_key(struct file_key *k, const struct file *file,
 				     struct task_struct *task)
@@ -143,7 +155,7 @@ static __always_inline bool load_key(struct file_key *k, const struct file *file
 	struct super_block *sb = BPF_CORE_READ(inode, i_sb);
 
 	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFREG ||
-	    is_made_up(BPF_CORE_READ(sb, s_magic)))
+	    is_made_up(BPF_CORE_READ(sb, s_magic)) || is_internal(file))
 		return false;
 	if (BPF_CORE_READ(task, flags) & PF_KTHREAD)
 		task = compat_works_for(task);
@@ -247,8 +259,12 @@ static __always_inline void file_add(u32 place, int side, u64 bytes, u64 calls)
 static __always_inline void file_settle(const struct file_side *s, const struct file_count *count,
 					int side)
 {
-	if (count->bytes >= s->base)
-		file_add(s->place, side, count->bytes - s->base, (u32)count->calls - s->calls);
+	struct file_count since;
+
+	if (count->bytes < s->base)
+		return;
+	file_since(&since, s, count);
+	file_add(s->place, side, since.bytes, since.calls);
 }
 
 /* Both sides of a thread that leaves its files. */

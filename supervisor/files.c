@@ -133,8 +133,9 @@ const char *mote_files_why(const struct mote_files *files, enum mote_stream_id s
 		  : field == FILE_TOTAL_BYTES_WRITTEN || field == FILE_TOTAL_WRITES ||
 			     field == FILE_TOTAL_OTHER_WRITTEN))
 		return "[file] track_write = off";
-	if (!file && field == FILE_TOTAL_REQUESTS_MISSED && !files->maps->has[MOTE_FILE_URING])
-		return "no hook of io_uring works here";
+	if (!file && field == FILE_TOTAL_REQUESTS_MISSED && !files->maps->has[MOTE_FILE_URING] &&
+	    !files->maps->has[MOTE_FILE_AIO])
+		return "no hook of io_uring or libaio works here";
 	return NULL;
 }
 
@@ -203,7 +204,7 @@ static void set_total(struct mote_files *files)
 	mote_row_set(table, row, FILE_TOTAL_FILES, files->rows);
 	mote_row_set(table, row, FILE_TOTAL_THREADS_MISSED,
 		     __atomic_load_n(&files->maps->ctl->no_thread, __ATOMIC_RELAXED));
-	if (files->maps->has[MOTE_FILE_URING])
+	if (files->maps->has[MOTE_FILE_URING] || files->maps->has[MOTE_FILE_AIO])
 		mote_row_set(table, row, FILE_TOTAL_REQUESTS_MISSED,
 			     __atomic_load_n(&files->maps->ctl->no_request, __ATOMIC_RELAXED));
 	mote_table_end(table);

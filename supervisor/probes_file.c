@@ -144,15 +144,17 @@ static bool try_set(struct mote_probes_file *file, const struct mote_probes_file
 static struct mote_file_pick begin(struct mote_probes_file *file, enum mote_net_set set)
 {
 	const struct mote_options *o = file->options;
-	struct mote_file_pick pick = {
-		.set = set, .event = { true, o->file_track_sendfile, true, o->file_track_sendfile }
-	};
+	struct mote_file_pick pick = { .set = set,
+				       .event = { true, o->file_track_sendfile, true,
+						  o->file_track_sendfile, true } };
 
 	memset(file->why, 0, sizeof(file->why));
 	if (!o->file_track_sendfile)
 		for (int i = MOTE_FILE_SPLICE; i < MOTE_FILE_EVENTS; i++)
 			snprintf(file->why[i], sizeof(file->why[i]), "%s",
-				 i == MOTE_FILE_URING ? "" : "[file] track_sendfile = off");
+				 i == MOTE_FILE_URING || i == MOTE_FILE_AIO
+					 ? ""
+					 : "[file] track_sendfile = off");
 	return pick;
 }
 
@@ -160,7 +162,7 @@ static void say(struct mote_probes_file *file, struct mote_tiers *tiers,
 		const struct mote_file_pick *pick, const char *reason)
 {
 	static const char *const names[MOTE_FILE_EVENTS] = { "file", "file_splice", "file_uring",
-							     "file_sendfile" };
+							     "file_sendfile", "file_aio" };
 	struct mote_file_maps *maps = &file->load.maps;
 
 	mote_tiers_add(tiers, "file", set_names[pick->set], "%s", reason);

@@ -31,6 +31,7 @@ enum mote_file_event {
 	MOTE_FILE_SPLICE,   /* splice(2) */
 	MOTE_FILE_URING,    /* io_uring */
 	MOTE_FILE_SENDFILE, /* what sendfile() reads of, for edges */
+	MOTE_FILE_AIO,      /* io_submit(2) */
 	MOTE_FILE_EVENTS,
 };
 
@@ -57,7 +58,7 @@ struct mote_file_maps {
 
 /*
  * Always gives an object unless there is no memory (-ENOMEM). Adds the tier `file` (fentry, kprobe
- * or none) with the reason for the choice, and unless that is none file_splice and file_uring. Call
+ * or none) with the reason for the choice, and unless that is none file_splice and its kin. Call
  * before threads exist.
  */
 int mote_probes_file_open(const struct mote_probes_file_config *cfg, struct mote_tiers *tiers,

@@ -27,7 +27,7 @@ struct account {
 struct book {
 	struct account account[ACCOUNTS_MAX];
 	unsigned int n;
-	bool no_splice, no_uring;
+	bool no_splice, no_uring, no_aio;
 };
 
 extern struct book *book;
@@ -52,6 +52,7 @@ uint64_t process_start(void);
 /* Do all of it in `folder`, whose file system is called `where`. */
 void act_calls(const char *folder, const char *where);
 void act_uring(const char *folder, const char *where);
+void act_aio(const char *folder, const char *where);
 void act_processes(const char *folder, const char *where);
 void act_paths(const char *folder, const char *where);
 /* `threads` at a time, with `rounds` calls each, on files that they share. */

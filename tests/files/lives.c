@@ -213,8 +213,28 @@ static void act_deleted(const char *folder, const char *where)
 	close(fd);
 }
 
+/* Of overlayfs: a file of the lower layer, which opening it for writing copies up. */
+static void act_copied_up(const char *folder, const char *where)
+{
+	char path[512];
+	int fd, other = open_new(folder, "beside", 1000, 0, path);
+	struct account *account, *beside = named(where, "beside one that is copied up", other);
+
+	snprintf(path, sizeof(path), "%s/below", folder);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd >= 0) {
+		took(beside, pread(other, buf, 300, 0));
+		account = named(where, "copied up", fd);
+		took(account, pread(fd, buf, 64, 1000));
+		close(fd);
+	}
+	gave(beside, pwrite(other, buf, 400, 0));
+	close(other);
+}
+
 void act_paths(const char *folder, const char *where)
 {
+	act_copied_up(folder, where);
 	act_renamed(folder, where);
 	act_deleted(folder, where);
 	act_deep(folder, where);

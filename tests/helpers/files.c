@@ -152,6 +152,7 @@ static void actor(char **folders, bool quick, int order, int done)
 		where++;
 		act_calls(folder, where);
 		act_uring(folder, where);
+		act_aio(folder, where);
 		act_processes(folder, where);
 		act_paths(folder, where);
 		act_storm(folder, where, quick ? 8 : 16, quick ? 1500 : 12000);
@@ -240,10 +241,11 @@ int main(int argc, char **argv)
 		kill(moted, SIGTERM);
 		return 1;
 	}
-	printf("# file: %s, splice: %s, io_uring: %s\n", session_tier("file"),
-	       session_tier("file_splice"), session_tier("file_uring"));
+	printf("# file: %s, splice: %s, io_uring: %s, libaio: %s\n", session_tier("file"),
+	       session_tier("file_splice"), session_tier("file_uring"), session_tier("file_aio"));
 	book->no_splice = !strcmp(session_tier("file_splice"), "none");
 	book->no_uring = !strcmp(session_tier("file_uring"), "none");
+	book->no_aio = !strcmp(session_tier("file_aio"), "none");
 	*options = (char *)"--";
 	judge(argv + 2, quick);
 	printf("1..%u\n", tap_n);
