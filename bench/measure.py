@@ -163,13 +163,24 @@ def side_by_side(build, quick):
         return rows, counted.result(), traced.result(), encoding, modes
 
 
+def join_rounds(lines):
+    """One row for each agent and number of sleepers, with the windows of all rounds."""
+    rows = {}
+    for line in lines:
+        row = json.loads(line)
+        first = rows.setdefault((row["agent"], row["sleepers"]), row)
+        if first is not row:
+            first["cpu_ms"] += row["cpu_ms"]
+    return list(rows.values())
+
+
 def peers(build, quick):
     env = dict(os.environ)
     if quick:
-        env.update(WINDOWS="2", WINDOW="3", AGENTS="moted sadc top atop")
+        env.update(ROUNDS="1", WINDOW="3", AGENTS="moted sadc top atop")
     out = subprocess.run([os.path.dirname(os.path.abspath(__file__)) + "/peers.sh", build], env=env,
                          stdout=subprocess.PIPE, text=True, check=False)
-    rows = [json.loads(line) for line in out.stdout.splitlines()]
+    rows = join_rounds(out.stdout.splitlines())
     if not rows:
         raise Failure("bench/peers.sh failed: its message is above")
     for row in rows:

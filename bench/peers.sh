@@ -1,18 +1,20 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # bench/peers.sh BUILD: moted beside other agents, one after the other, at an interval of 1 s, with
-# and without 1,000 more processes that sleep. Prints one JSON object a line, for bench/run: CPU of
-# the agent's whole process tree in ms a tick, one value a window. Root is needed for moted's BPF.
+# and without 1,000 more processes that sleep; all of it in turn once a round, as a shared machine
+# is not as fast in one minute as in the next. Prints one JSON object a line, an agent has one each
+# round, for bench/run: CPU of the agent's whole process tree in ms a tick, one value a window. Root
+# is needed for moted's BPF.
 #
 # Debian's packages are not installed: they are fetched by apt into BUILD/peers and unpacked there,
 # so nothing of the system changes and no daemon starts. What is installed already is used as it is.
-# Ends only what it started, by pid. WINDOWS=3 WINDOW=4 (s) PROCESSES="0 1000" AGENTS="..."
+# Ends only what it started, by pid. ROUNDS=2 WINDOWS=2 WINDOW=4 (s) PROCESSES="0 1000" AGENTS="..."
 # shellcheck disable=SC2016 # dpkg-deb takes ${Package} as it is
 set -u
 export LC_ALL=C.UTF-8
 build=$(realpath "${1:?usage: bench/peers.sh BUILD}")
 peers=$build/peers root=$build/peers/root
-windows=${WINDOWS:-3} window=${WINDOW:-4}
+rounds=${ROUNDS:-2} windows=${WINDOWS:-2} window=${WINDOW:-4}
 agents=${AGENTS:-moted sadc atop top node_exporter process-exporter netdata}
 work=$(mktemp -d "${TMPDIR:-/tmp}/mote-peers.XXXXXX")
 pids=() reader=
@@ -219,8 +221,10 @@ for n in ${PROCESSES:-0 1000}; do
 		sleepers=$!
 		sleep 2
 	fi
-	for agent in $agents; do
-		measure "$agent" || failed=1
+	for ((round = 0; round < rounds; round++)); do
+		for agent in $agents; do
+			measure "$agent" || failed=1
+		done
 	done
 	stop_sleepers
 done

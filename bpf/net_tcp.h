@@ -393,6 +393,18 @@ static __always_inline u32 tcp_event(int oldstate, int newstate)
 	return oldstate == TCP_SYN_SENT ? MOTE_EVENT_FAILED : MOTE_EVENT_CLOSED;
 }
 
+/*
+ * A slot that another connection's is to take the place of: a socket that connects again, or, of
+ * one that is accepted, an older socket at the same address whose end no program was run for. That
+ * happens to kprobes and classic tracepoints in a softirq which interrupts another program. (Who is
+ * accepted by its SYN alone, TCP_FASTOPEN, may have its slot before it is established.)
+ */
+static __always_inline bool tcp_is_before(const struct mote_socket *s, int oldstate, int newstate)
+{
+	return newstate == TCP_SYN_SENT || (newstate == TCP_ESTABLISHED &&
+					    oldstate == TCP_SYN_RECV && s->state != TCP_SYN_RECV);
+}
+
 /* In the lock, before sk_state is set. */
 static __always_inline void tcp_state(struct mote_slot_cpu *cpu, const struct sock *sk,
 				      int oldstate, int newstate)
@@ -400,8 +412,7 @@ static __always_inline void tcp_state(struct mote_slot_cpu *cpu, const struct so
 	u32 slot = 0, event = tcp_event(oldstate, newstate);
 	struct mote_socket *s = tcp_find(cpu, sk, &slot);
 
-	if (s && newstate == TCP_SYN_SENT) {
-		/* connects again: another connection, another slot */
+	if (s && tcp_is_before(s, oldstate, newstate)) {
 		net_close(s, slot);
 		s = NULL;
 	}

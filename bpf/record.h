@@ -49,28 +49,7 @@ static __always_inline void add_counts(struct mote_thread_counts *c,
 		to[i] += from[i];
 }
 
-/* The leader's counts and those of the threads that are gone. */
-static __always_inline void leader_counts(struct mote_thread_counts *c, const struct task_struct *t,
-					  const struct signal_struct *s)
-{
-	c->utime = t->utime + s->utime;
-	c->stime = t->stime + s->stime;
-	c->run_time = t->se.sum_exec_runtime + s->sum_sched_runtime;
-	c->run_delay = t->sched_info.run_delay;
-	c->minflt = t->min_flt + s->min_flt;
-	c->majflt = t->maj_flt + s->maj_flt;
-	c->nvcsw = t->nvcsw + s->nvcsw;
-	c->nivcsw = t->nivcsw + s->nivcsw;
-	c->rchar = t->ioac.rchar + s->ioac.rchar;
-	c->wchar = t->ioac.wchar + s->ioac.wchar;
-	c->syscr = t->ioac.syscr + s->ioac.syscr;
-	c->syscw = t->ioac.syscw + s->ioac.syscw;
-	c->read_bytes = t->ioac.read_bytes + s->ioac.read_bytes;
-	c->write_bytes = t->ioac.write_bytes + s->ioac.write_bytes;
-	c->cancelled_write_bytes = t->ioac.cancelled_write_bytes + s->ioac.cancelled_write_bytes;
-}
-
-/* Of the threads that are gone alone. */
+/* Of the threads that are gone. */
 static __always_inline void gone_counts(struct mote_thread_counts *c, const struct signal_struct *s)
 {
 	c->utime = s->utime;
@@ -88,6 +67,17 @@ static __always_inline void gone_counts(struct mote_thread_counts *c, const stru
 	c->read_bytes = s->ioac.read_bytes;
 	c->write_bytes = s->ioac.write_bytes;
 	c->cancelled_write_bytes = s->ioac.cancelled_write_bytes;
+}
+
+/* The leader's counts and those of the threads that are gone. */
+static __always_inline void leader_counts(struct mote_thread_counts *c, const struct task_struct *t,
+					  const struct signal_struct *s)
+{
+	struct mote_thread_counts gone;
+
+	own_counts(c, t);
+	gone_counts(&gone, s);
+	add_counts(c, &gone);
 }
 
 static __always_inline u64 positive(s64 v)

@@ -90,7 +90,7 @@ struct {
 } walk_place SEC(".maps");
 
 static u32 known;  /* entries of the walk before */
-static u32 fresh;  /* of this walk: those that were not among them */
+static u32 born;   /* of this walk: those that were not among them */
 static u32 next;   /* of these: the one that is expected now */
 static u64 looked; /* when that walk was, ns */
 
@@ -166,7 +166,7 @@ _Static_assert(__builtin_offsetof(struct mote_task, fds) % 8 == 0 &&
 static __always_inline u64 hash_gauges(const struct mote_task *r, const struct task_struct *t)
 {
 	const u64 *word = (const u64 *)r;
-	u64 hash = word[0] + ((u64)t->nvcsw + t->nivcsw) * MIX2;
+	u64 hash = word[0] + ((u64)t->nvcsw + t->nivcsw) * MIX2; /* word 0: pid, ppid */
 	bool all = shares_files(t);
 
 	for (u32 i = MOTE_GAUGES_AT / 8; i < MOTE_GAUGES_END / 8; i++) {
@@ -312,7 +312,7 @@ static __always_inline void end_record(struct place *p, const struct signal_stru
 	p->fresh.written = walk_ctl.begun;
 	*to = p->fresh;
 	put_ref(to->pid, to->pair | MOTE_REF_WRITTEN);
-	fresh += p->entry == NONE;
+	born += p->entry == NONE;
 	walk_ctl.threads += p->threads;
 	walk_ctl.written++;
 }
@@ -521,7 +521,7 @@ int walk(struct bpf_iter__task *ctx)
 		return 0;
 	walk_ctl.begun++;
 	walk_ctl.tasks = walk_ctl.tasks_lost = walk_ctl.threads = walk_ctl.written = 0;
-	next = fresh = 0;
+	next = born = 0;
 	set_arc();
 	bpf_iter_task_new(&it, NULL, BPF_TASK_ITER_ALL_PROCS);
 	while ((t = bpf_iter_task_next(&it))) {
@@ -535,7 +535,7 @@ int walk(struct bpf_iter__task *ctx)
 		end_threads();
 	}
 	bpf_iter_task_destroy(&it);
-	if (fresh || walk_ctl.tasks != known)
+	if (born || walk_ctl.tasks != known)
 		walk_ctl.moved = walk_ctl.begun;
 	known = walk_ctl.tasks;
 	walk_ctl.full = 0;

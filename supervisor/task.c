@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <string.h>
 
-
 static void swap(struct mote_task *a, struct mote_task *b)
 {
 	struct mote_task t = *a;
@@ -66,21 +65,11 @@ struct mote_task *mote_task_find(struct mote_task *tasks, unsigned int n, uint32
 
 void mote_task_add_counts(struct mote_thread_counts *sum, const struct mote_thread_counts *counts)
 {
-	sum->utime += counts->utime;
-	sum->stime += counts->stime;
-	sum->run_time += counts->run_time;
-	sum->run_delay += counts->run_delay;
-	sum->minflt += counts->minflt;
-	sum->majflt += counts->majflt;
-	sum->nvcsw += counts->nvcsw;
-	sum->nivcsw += counts->nivcsw;
-	sum->rchar += counts->rchar;
-	sum->wchar += counts->wchar;
-	sum->syscr += counts->syscr;
-	sum->syscw += counts->syscw;
-	sum->read_bytes += counts->read_bytes;
-	sum->write_bytes += counts->write_bytes;
-	sum->cancelled_write_bytes += counts->cancelled_write_bytes;
+	uint64_t *to = (uint64_t *)sum;
+	const uint64_t *from = (const uint64_t *)counts;
+
+	for (unsigned int i = 0; i < sizeof(*sum) / sizeof(*to); i++)
+		to[i] += from[i];
 }
 
 static void take_off(struct mote_thread_counts *sum, const struct mote_thread_counts *counts)

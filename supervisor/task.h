@@ -9,8 +9,6 @@
 
 #include "abi.h"
 
-struct mote_task_ref;
-
 /* Sorts by pid; a walk that is ascending already, as the kernel's are, costs one comparison a
  * record. */
 void mote_task_sort(struct mote_task *tasks, unsigned int n);

@@ -9,10 +9,8 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "file.h"
-#include "task.h"
 
 #define SLOT_TASKS 0
 
