@@ -70,7 +70,7 @@ START      := $(addprefix supervisor/,main.c agent.c check.c hello.c privilege.c
               $(wildcard supervisor/host_*.c supervisor/options*.c supervisor/probes*.c)
 LIBMOTE    := $(wildcard clients/libmote*.c)
 CLIENT     := $(filter-out $(LIBMOTE),$(wildcard clients/*.c))
-BPF        := $(filter-out bpf/net.bpf.c bpf/walk.bpf.c,$(wildcard bpf/*.bpf.c))
+BPF        := $(filter-out bpf/net.bpf.c bpf/walk.bpf.c bpf/cgroup_%.bpf.c,$(wildcard bpf/*.bpf.c))
 UNIT       := $(wildcard tests/unit/test_*.c)
 HELPERS    := $(wildcard tests/helpers/*.c)
 STRESS     := $(filter-out %.bpf.c,$(wildcard tests/slots/*.c))
@@ -79,7 +79,7 @@ obj         = $(patsubst %.c,$(BUILD)/%.o,$(1))
 
 all: $(BUILD)/moted $(BUILD)/mote $(BUILD)/libmote.a $(BUILD)/libmote.so $(BUILD)/libmote.pc
 
-## BPF: every bpf/*.bpf.c but net.bpf.c linked into one object, and its skeleton
+## BPF: every bpf/*.bpf.c but those below linked into one object, and its skeleton
 $(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c
 	@mkdir -p $(@D)
 	$(CLANG) $(BPF_CFLAGS) -MMD -MP -c $< -o $@
@@ -107,12 +107,18 @@ $(BUILD)/gen/walk.skel.h: $(BUILD)/bpf/walk.bpf.o
 	@mkdir -p $(@D)
 	$(BPFTOOL) gen skeleton $< name mote_walk_bpf > $@.tmp && mv $@.tmp $@
 
+# So are those of cgroups, which are not in every kernel.
+$(BUILD)/gen/cgroup_%.skel.h: $(BUILD)/bpf/cgroup_%.bpf.o
+	@mkdir -p $(@D)
+	$(BPFTOOL) gen skeleton $< name mote_cgroup_$*_bpf > $@.tmp && mv $@.tmp $@
+CGROUP_SKELETONS := $(BUILD)/gen/cgroup_walk.skel.h $(BUILD)/gen/cgroup_events.skel.h
+
 ## C
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(MOTE_CFLAGS) -MMD -MP -c $< -o $@
-$(call obj,$(SUPERVISOR)): | $(BUILD)/gen/mote.skel.h $(BUILD)/gen/walk.skel.h $(NET_SKELETONS)
-bpfobjects: $(BUILD)/gen/mote.bpf.o $(BUILD)/bpf/walk.bpf.o $(NET_OBJECTS:%=$(BUILD)/gen/%.bpf.o) $(BUILD)/tests/helpers/bpfstat
+$(call obj,$(SUPERVISOR)): | $(BUILD)/gen/mote.skel.h $(BUILD)/gen/walk.skel.h $(CGROUP_SKELETONS) $(NET_SKELETONS)
+bpfobjects: $(BUILD)/gen/mote.bpf.o $(BUILD)/bpf/walk.bpf.o $(BUILD)/bpf/cgroup_walk.bpf.o $(BUILD)/bpf/cgroup_events.bpf.o $(NET_OBJECTS:%=$(BUILD)/gen/%.bpf.o) $(BUILD)/tests/helpers/bpfstat
 
 $(BUILD)/supervisor.a: $(call obj,$(SUPERVISOR))
 	@rm -f $@
@@ -150,6 +156,9 @@ $(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/supervisor.a $(BUILD)/libmote.a
 $(BUILD)/tests/helpers/%: tests/helpers/%.c $(BUILD)/supervisor.a
 	@mkdir -p $(@D)
 	$(CC) $(MOTE_CFLAGS) $(MOTE_LDFLAGS) -MMD -MP -o $@ $< $(BUILD)/supervisor.a $(MOTE_LIBS)
+$(BUILD)/tests/helpers/cgroupdiff: tests/helpers/cgroupdiff.c $(BUILD)/supervisor.a $(BUILD)/libmote.a
+	@mkdir -p $(@D)
+	$(CC) $(MOTE_CFLAGS) -iquote clients $(MOTE_LDFLAGS) -MMD -MP -o $@ $< $(BUILD)/supervisor.a $(BUILD)/libmote.a $(MOTE_LIBS)
 $(BUILD)/tests/helpers/idle_sockets: tests/helpers/idle_sockets.c $(BUILD)/libmote.a
 	@mkdir -p $(@D)
 	$(CC) $(MOTE_CFLAGS) -iquote clients $(MOTE_LDFLAGS) -MMD -MP -o $@ $(filter-out %.h,$^) $(MOTE_LIBS)
@@ -233,7 +242,7 @@ vmtest-refresh:
 
 check:
 	@ci/setup build check
-	@$(MAKE) --no-print-directory -s $(BUILD)/gen/mote.skel.h $(BUILD)/gen/walk.skel.h $(NET_SKELETONS) $(STRESS_SKELETONS)
+	@$(MAKE) --no-print-directory -s $(BUILD)/gen/mote.skel.h $(BUILD)/gen/walk.skel.h $(CGROUP_SKELETONS) $(NET_SKELETONS) $(STRESS_SKELETONS)
 	@ci/check $(BUILD)
 
 docs:

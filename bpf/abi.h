@@ -258,6 +258,154 @@ struct mote_event_ctl {
 };
 
 /*
+ * What is known of a cgroup, in the order of the fields of the stream `cgroup` (schema.def): ns,
+ * bytes, pages counted in bytes, numbers. Up to MOTE_CGROUP_FAST it is what a walk gives
+ * (cgroup.bpf.c); what comes behind is only in the text of cgroupfs.
+ */
+enum mote_cgroup_value {
+	MOTE_CGROUP_CPU_USAGE = 0,
+	MOTE_CGROUP_CPU_USER = 1, /* as shown: user space applies cputime_adjust() to the walk's */
+	MOTE_CGROUP_CPU_SYSTEM = 2, /* the same */
+	MOTE_CGROUP_CPU_PERIODS = 3,
+	MOTE_CGROUP_CPU_THROTTLED = 4,
+	MOTE_CGROUP_CPU_THROTTLED_TIME = 5,
+	MOTE_CGROUP_CPU_WEIGHT = 6,
+	MOTE_CGROUP_CPU_QUOTA = 7,
+	MOTE_CGROUP_CPU_PERIOD = 8,
+	MOTE_CGROUP_MEMORY_CURRENT = 9,
+	MOTE_CGROUP_MEMORY_PEAK = 10,
+	MOTE_CGROUP_MEMORY_MAX = 11,
+	MOTE_CGROUP_MEMORY_HIGH = 12,
+	MOTE_CGROUP_SWAP_CURRENT = 13,
+	MOTE_CGROUP_SWAP_MAX = 14,
+	MOTE_CGROUP_ANON = 15,
+	MOTE_CGROUP_FILE = 16,
+	MOTE_CGROUP_SHMEM = 17,
+	MOTE_CGROUP_KERNEL = 18,
+	MOTE_CGROUP_SLAB = 19,
+	MOTE_CGROUP_FILE_DIRTY = 20,
+	MOTE_CGROUP_FILE_WRITEBACK = 21,
+	MOTE_CGROUP_INACTIVE_FILE = 22,
+	MOTE_CGROUP_PGFAULT = 23,
+	MOTE_CGROUP_PGMAJFAULT = 24,
+	MOTE_CGROUP_REFAULT_ANON = 25,
+	MOTE_CGROUP_REFAULT_FILE = 26,
+	MOTE_CGROUP_PGSCAN = 27,
+	MOTE_CGROUP_PGSTEAL = 28,
+	MOTE_CGROUP_LOW = 29, /* memory.events, and those of the cgroup alone */
+	MOTE_CGROUP_HIGH = 30,
+	MOTE_CGROUP_MAX = 31,
+	MOTE_CGROUP_OOM = 32,
+	MOTE_CGROUP_OOM_KILL = 33,
+	MOTE_CGROUP_LOCAL_LOW = 34,
+	MOTE_CGROUP_LOCAL_HIGH = 35,
+	MOTE_CGROUP_LOCAL_MAX = 36,
+	MOTE_CGROUP_LOCAL_OOM = 37,
+	MOTE_CGROUP_LOCAL_OOM_KILL = 38,
+	MOTE_CGROUP_PIDS_CURRENT = 39,
+	MOTE_CGROUP_PIDS_MAX = 40,
+	MOTE_CGROUP_THREADS = 41,
+	MOTE_CGROUP_DESCENDANTS = 42,
+	MOTE_CGROUP_DYING = 43,
+	MOTE_CGROUP_FROZEN = 44,
+	MOTE_CGROUP_FAST = 45,
+
+	MOTE_CGROUP_PROCESSES = 45,
+	MOTE_CGROUP_IO_READ_BYTES = 46,
+	MOTE_CGROUP_IO_WRITE_BYTES = 47,
+	MOTE_CGROUP_IO_READS = 48,
+	MOTE_CGROUP_IO_WRITES = 49,
+	MOTE_CGROUP_CPU_SOME = 50,
+	MOTE_CGROUP_CPU_FULL = 51,
+	MOTE_CGROUP_MEMORY_SOME = 52,
+	MOTE_CGROUP_MEMORY_FULL = 53,
+	MOTE_CGROUP_IO_SOME = 54,
+	MOTE_CGROUP_IO_FULL = 55,
+	MOTE_CGROUP_VALUES = 56,
+};
+
+/*
+ * A cgroup's row. The walk writes the first part of those that mote_cgroup_slot.row leads to; where
+ * there is no walk user space does.
+ */
+struct mote_cgroup_row {
+	u64 walk;    /* the last walk that saw it */
+	u64 written; /* the last walk that found something new */
+	u64 present; /* bit MOTE_CGROUP_<VALUE> */
+	u64 v[MOTE_CGROUP_VALUES];
+	u64 utime, stime;           /* as counted, before cputime_adjust() */
+	u64 prev_utime, prev_stime; /* cgroup->prev_cputime: what the kernel has shown */
+
+	/* User space's own; BPF never writes below. */
+	u64 changed;  /* sample time at which a value last changed; 0: not in use */
+	u64 slow;     /* when the files that are read now and then were read last, ns; 0: never */
+	u64 slow_cpu; /* its CPU time and memory then */
+	u64 slow_memory;
+	u32 node;
+	u32 missing; /* bit per file: it was not there */
+};
+
+#define MOTE_CGROUP_NONE 0xffffffffu
+
+/*
+ * The index from ids to rows: an open hash table, its size a power of two. User space writes it
+ * while no walk is under way, the walk only `seen`. An id is at most MOTE_CGROUP_PROBES slots
+ * behind its place, mote_cgroup_place().
+ */
+struct mote_cgroup_slot {
+	u64 id;   /* 0: free */
+	u32 row;  /* number of rows: `other`; MOTE_CGROUP_NONE: it is not shown */
+	u32 node; /* user space's */
+	u64 seen; /* the last walk, or listing, that saw it */
+};
+
+#define MOTE_CGROUP_PROBES 32
+
+static inline u32 mote_cgroup_place(u64 id, u32 mask)
+{
+	return (u32)(id * 0x9e3779b97f4a7c15ull >> 32) & mask;
+}
+
+#define MOTE_CGROUP_NAME 256
+#define MOTE_CGROUP_NEW  128 /* cgroups that the index does not have, a walk */
+
+struct mote_cgroup_new {
+	u64 id, parent; /* parent 0: it is the root */
+	u32 level;
+	u32 name_len; /* without a NUL */
+	char name[MOTE_CGROUP_NAME];
+};
+
+struct mote_cgroup_ctl {
+	u64 begun, done; /* walks */
+	u32 known;       /* cgroups of this walk that the index has */
+	u32 unknown;     /* and those it does not have, of which `fresh` has the first */
+	u32 has_stat;    /* 1: it can read what memory.stat shows */
+	u32 pad0;
+	struct mote_cgroup_new fresh[MOTE_CGROUP_NEW];
+};
+
+/* Records of the ring buffer `cgroup_events`, and of the thread that stands in for it. */
+enum mote_cgroup_event_kind {
+	MOTE_CGROUP_MKDIR = 1,
+	MOTE_CGROUP_RMDIR = 2,
+	MOTE_CGROUP_LISTED = 3, /* of a listing: is there */
+	MOTE_CGROUP_LIST_END =
+		4, /* `id`: the time at which it began; all that are there were told */
+};
+
+/* The record is cut behind the name. */
+struct mote_cgroup_event {
+	u32 kind; /* MOTE_CGROUP_* */
+	u32 level;
+	u64 time;       /* CLOCK_MONOTONIC, ns */
+	u64 id, parent; /* id 0: it was gone before anybody could look */
+	u32 name_len;
+	u32 pad0;
+	char name[MOTE_CGROUP_NAME];
+};
+
+/*
  * Slots: cumulative counters in mapped memory that BPF adds to and user space reads, reused without
  * a bpf() call. The protocol, its states and its ordering are in docs/SLOTS.md. There are two
  * tables of them, sockets and flows; their index of slots is never above MOTE_SLOTS_MAX.

@@ -148,4 +148,115 @@ static __always_inline struct task_struct *compat_works_for(struct task_struct *
 	return BPF_CORE_READ(mm, owner);
 }
 
+/*
+ * 6.16, 5da3bfa029d6 and others: cgroup_rstat_flush() became css_rstat_flush(), and each controller
+ * has a tree of its own. Delete the first at 6.16.
+ */
+extern void cgroup_rstat_flush(struct cgroup *cgrp) __ksym __weak;
+extern void css_rstat_flush(struct cgroup_subsys_state *css) __ksym __weak;
+
+/*
+ * What memory.stat shows lies in memcg_vmstats. Up to 6.9 state[] has a place for every number of
+ * the kernel's enums; from 6.10 on (ff48c71c26aa) for those only that a memcg counts, and where
+ * these are says an array of bytes. events[] is like that in all supported kernels; up to 6.9 its
+ * array has numbers of four bytes, one more than the place. The arrays are static: without them in
+ * kallsyms (CONFIG_KALLSYMS_ALL is off, or kptr_restrict=2) there is no way to know. Delete the
+ * older half at 6.10.
+ */
+extern const void mem_cgroup_stats_index __ksym __weak;
+extern const void mem_cgroup_events_index __ksym __weak;
+
+enum node_stat_item {
+	NR_INACTIVE_FILE,
+	NR_SLAB_RECLAIMABLE_B,
+	NR_SLAB_UNRECLAIMABLE_B,
+	WORKINGSET_REFAULT_ANON,
+	WORKINGSET_REFAULT_FILE,
+	NR_ANON_MAPPED,
+	NR_FILE_PAGES,
+	NR_FILE_DIRTY,
+	NR_WRITEBACK,
+	NR_SHMEM,
+};
+
+enum memcg_stat_item {
+	MEMCG_KMEM, /* 5.18 */
+	MEMCG_NR_STAT,
+};
+
+enum vm_event_item {
+	PGFAULT,
+	PGMAJFAULT,
+	PGSTEAL_KSWAPD,
+	PGSTEAL_DIRECT,
+	PGSTEAL_KHUGEPAGED, /* 6.3 */
+	PGSTEAL_PROACTIVE,  /* 6.15 */
+	PGSCAN_KSWAPD,
+	PGSCAN_DIRECT,
+	PGSCAN_KHUGEPAGED,
+	PGSCAN_PROACTIVE,
+};
+
+/* Places in the arrays; 255: none. */
+struct compat_memcg_places {
+	u8 known; /* 0: not to be found on this kernel */
+	u8 anon, file, shmem, dirty, writeback, inactive_file;
+	u8 slab_reclaimable, slab_unreclaimable, refault_anon, refault_file, kernel;
+	u8 pgfault, pgmajfault, pgscan[4], pgsteal[4];
+};
+
+static __always_inline u8 compat_memcg_place(const void *index, bool bytes, u32 item)
+{
+	u32 number = 0;
+	u8 place = 255;
+
+	if (bytes)
+		return bpf_probe_read_kernel(&place, 1, index + item) ? 255 : place;
+	if (bpf_probe_read_kernel(&number, 4, index + 4 * item) || !number || number > 255)
+		return 255;
+	return number - 1;
+}
+
+#define COMPAT_STATE(enum_, item)                                             \
+	(!bpf_core_enum_value_exists(enum enum_, item) ? 255                  \
+	 : packed ? compat_memcg_place(&mem_cgroup_stats_index, true,         \
+				       bpf_core_enum_value(enum enum_, item)) \
+		  : bpf_core_enum_value(enum enum_, item))
+#define COMPAT_EVENT(item)                                              \
+	(!bpf_core_enum_value_exists(enum vm_event_item, item)          \
+		 ? 255                                                  \
+		 : compat_memcg_place(&mem_cgroup_events_index, packed, \
+				      bpf_core_enum_value(enum vm_event_item, item)))
+
+static __always_inline void compat_find_memcg_places(struct compat_memcg_places *p)
+{
+	bool packed = bpf_core_field_size(struct memcg_vmstats, state) !=
+		      8 * bpf_core_enum_value(enum memcg_stat_item, MEMCG_NR_STAT);
+
+	if (!&mem_cgroup_events_index || (packed && !&mem_cgroup_stats_index))
+		return;
+	p->anon = COMPAT_STATE(node_stat_item, NR_ANON_MAPPED);
+	p->file = COMPAT_STATE(node_stat_item, NR_FILE_PAGES);
+	p->shmem = COMPAT_STATE(node_stat_item, NR_SHMEM);
+	p->dirty = COMPAT_STATE(node_stat_item, NR_FILE_DIRTY);
+	p->writeback = COMPAT_STATE(node_stat_item, NR_WRITEBACK);
+	p->inactive_file = COMPAT_STATE(node_stat_item, NR_INACTIVE_FILE);
+	p->slab_reclaimable = COMPAT_STATE(node_stat_item, NR_SLAB_RECLAIMABLE_B);
+	p->slab_unreclaimable = COMPAT_STATE(node_stat_item, NR_SLAB_UNRECLAIMABLE_B);
+	p->refault_anon = COMPAT_STATE(node_stat_item, WORKINGSET_REFAULT_ANON);
+	p->refault_file = COMPAT_STATE(node_stat_item, WORKINGSET_REFAULT_FILE);
+	p->kernel = COMPAT_STATE(memcg_stat_item, MEMCG_KMEM);
+	p->pgfault = COMPAT_EVENT(PGFAULT);
+	p->pgmajfault = COMPAT_EVENT(PGMAJFAULT);
+	p->pgscan[0] = COMPAT_EVENT(PGSCAN_KSWAPD);
+	p->pgscan[1] = COMPAT_EVENT(PGSCAN_DIRECT);
+	p->pgscan[2] = COMPAT_EVENT(PGSCAN_KHUGEPAGED);
+	p->pgscan[3] = COMPAT_EVENT(PGSCAN_PROACTIVE);
+	p->pgsteal[0] = COMPAT_EVENT(PGSTEAL_KSWAPD);
+	p->pgsteal[1] = COMPAT_EVENT(PGSTEAL_DIRECT);
+	p->pgsteal[2] = COMPAT_EVENT(PGSTEAL_KHUGEPAGED);
+	p->pgsteal[3] = COMPAT_EVENT(PGSTEAL_PROACTIVE);
+	p->known = 1;
+}
+
 #endif

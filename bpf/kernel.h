@@ -241,14 +241,54 @@ struct mm_struct {
 
 struct kernfs_node {
 	u64 id;
+	const char *name;
+};
+
+struct cgroup;
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+	struct cgroup_subsys_state *parent;
+};
+
+struct task_cputime {
+	u64 stime, utime;
+	unsigned long long sum_exec_runtime;
+};
+
+struct cgroup_base_stat {
+	struct task_cputime cputime;
+};
+
+struct cgroup_freezer_state {
+	bool freeze;
+};
+
+struct cgroup_root {
+	int hierarchy_id;
 };
 
 struct cgroup {
+	struct cgroup_subsys_state self;
+	int level;
+	int nr_descendants, nr_dying_descendants;
 	struct kernfs_node *kn;
+	struct cgroup_subsys_state *subsys[16];
+	struct cgroup_root *root;
+	struct list_head cset_links;
+	struct cgroup_base_stat bstat;
+	struct prev_cputime prev_cputime;
+	struct cgroup_freezer_state freezer;
 };
 
 struct css_set {
 	struct cgroup *dfl_cgrp;
+	int nr_tasks;
+};
+
+struct cgrp_cset_link {
+	struct css_set *cset;
+	struct list_head cset_link;
 };
 
 struct task_struct {
@@ -276,6 +316,49 @@ struct task_struct {
 	struct css_set *cgroups;
 };
 
+struct atomic_long64 {
+	s64 counter;
+};
+
+struct cfs_bandwidth {
+	s64 period;
+	u64 quota;
+	int nr_periods, nr_throttled;
+	u64 throttled_time;
+};
+
+struct task_group {
+	unsigned long shares;
+	struct cfs_bandwidth cfs_bandwidth;
+};
+
+struct page_counter {
+	struct atomic_long64 usage;
+	unsigned long watermark, max, high;
+};
+
+struct memcg_vmstats {
+	long state[64];
+	unsigned long events[64];
+};
+
+struct mem_cgroup {
+	struct page_counter memory, swap;
+	struct memcg_vmstats *vmstats;
+	struct atomic_long64 memory_events[8];
+	struct atomic_long64 memory_events_local[8];
+};
+
+struct pids_cgroup {
+	struct atomic_long64 counter, limit;
+};
+
+enum cgroup_subsys_id {
+	cpu_cgrp_id,
+	memory_cgrp_id,
+	pids_cgrp_id,
+};
+
 struct ns_common {
 	unsigned int inum;
 };
@@ -290,10 +373,6 @@ struct possible_net {
 
 struct in6_addr {
 	u8 s6_addr[16];
-};
-
-struct atomic_long64 {
-	s64 counter;
 };
 
 struct sock_common {
@@ -368,6 +447,11 @@ struct bpf_iter__tcp {
 struct bpf_iter__udp {
 	struct bpf_iter_meta *meta;
 	struct udp_sock *udp_sk;
+};
+
+struct bpf_iter__cgroup {
+	struct bpf_iter_meta *meta;
+	struct cgroup *cgroup;
 };
 
 /* The contexts of classic tracepoints: /sys/kernel/tracing/events/CATEGORY/NAME/format */

@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "cgroups.h"
 #include "check.h"
 #include "connector.h"
 #include "hello.h"
@@ -50,6 +51,7 @@ struct mote_agent {
 	struct mote_probes_network *network_probes;
 	const struct mote_network_maps *network_maps; /* NULL: nothing counts here */
 	struct mote_network *network;
+	struct mote_cgroups *cgroups;
 	struct mote_self *self;
 	struct mote_loop_stats stats;
 	struct mote_self_sources from;
@@ -185,6 +187,8 @@ int mote_agent_probes(struct mote_agent *agent)
 		err = open_events(agent);
 	if (!err)
 		err = open_network_probes(agent);
+	if (!err && !minimal(agent))
+		err = mote_cgroups_new(options, &agent->cgroups);
 	if (agent->probes)
 		mote_probes_started(agent->probes);
 	mote_settle_heap();
@@ -416,10 +420,50 @@ static int collect_network(struct mote_agent *agent)
 	return 0;
 }
 
+static void cgroups_are_absent(struct mote_agent *agent, const char *why)
+{
+	mote_hello_absent(&agent->hello, MOTE_STREAM_CGROUP, -1, why);
+	mote_hello_absent(&agent->hello, MOTE_STREAM_CGROUP_EVENT, -1, why);
+	mote_hello_absent(&agent->hello, MOTE_STREAM_SELF, SELF_CGROUP_COLLECTIONS, why);
+}
+
+static int collect_cgroups(struct mote_agent *agent)
+{
+	const struct mote_tier *tier;
+	int err = mote_cgroups_open(agent->cgroups, mote_engine_direct(agent->engine),
+				    agent->tasks->descriptors, &agent->tiers);
+
+	if (err == -ENOENT)
+		mote_log(MOTE_LOG_ERROR,
+			 "[cgroup] source = iterator, but it is not to be had: see moted --check");
+	if (err == -EOPNOTSUPP) {
+		tier = mote_tiers_find(&agent->tiers, "cgroups");
+		cgroups_are_absent(agent, tier->reason);
+		mote_cgroups_close(agent->cgroups);
+		agent->cgroups = NULL;
+		return 0;
+	}
+	for (unsigned int i = 0; !err && i < CGROUP__FIELDS; i++) {
+		const char *why = mote_cgroups_why(agent->cgroups, i);
+
+		if (why)
+			mote_hello_absent(&agent->hello, MOTE_STREAM_CGROUP, (int)i, why);
+	}
+	agent->sources[MOTE_STREAM_CGROUP] =
+		mote_cgroups_source(agent->cgroups, MOTE_STREAM_CGROUP);
+	agent->sources[MOTE_STREAM_CGROUP_EVENT] =
+		mote_cgroups_source(agent->cgroups, MOTE_STREAM_CGROUP_EVENT);
+	if (!agent->sources[MOTE_STREAM_CGROUP_EVENT].ops)
+		mote_hello_absent(&agent->hello, MOTE_STREAM_CGROUP_EVENT, -1,
+				  "no source of cgroup events here");
+	return err;
+}
+
 static void host_is_absent(struct mote_agent *agent)
 {
 	for (int i = MOTE_STREAM_CPU; i <= MOTE_STREAM_FILESYSTEM; i++)
 		mote_hello_absent(&agent->hello, i, -1, "mode = minimal");
+	cgroups_are_absent(agent, "mode = minimal");
 }
 
 int mote_agent_collect(struct mote_agent *agent)
@@ -432,6 +476,8 @@ int mote_agent_collect(struct mote_agent *agent)
 		err = collect_host(agent);
 	else if (!err)
 		host_is_absent(agent);
+	if (!err && !minimal(agent))
+		err = collect_cgroups(agent);
 	if (!err)
 		err = collect_network(agent);
 	if (!err)
@@ -494,6 +540,7 @@ int mote_agent_serve(struct mote_agent *agent)
 		.process = agent->process,
 		.events = agent->has_events ? &agent->events : NULL,
 		.network = agent->network,
+		.cgroups = agent->cgroups,
 	};
 	agent->hello.options = agent->options;
 	agent->hello.engine = mote_engine_name(agent->engine);
@@ -527,6 +574,7 @@ static int open_loop(struct mote_agent *agent)
 		.process = agent->process,
 		.naming = agent->naming,
 		.network = agent->network,
+		.cgroups = agent->cgroups,
 		.self = agent->self,
 		.from = &agent->from,
 		.stats = &agent->stats,
@@ -564,6 +612,7 @@ void mote_agent_free(struct mote_agent *agent)
 	free(agent->hello_frame);
 	mote_self_close(agent->self);
 	mote_network_close(agent->network);
+	mote_cgroups_close(agent->cgroups);
 	mote_naming_close(agent->naming);
 	mote_process_free(agent->process);
 	if (agent->tasks)

@@ -169,7 +169,8 @@ static void say_paranoid(const struct mote_features *f, struct fact *fact)
 static void say_kptr(const struct mote_features *f, struct fact *fact)
 {
 	say_number(fact, f->kptr_restrict);
-	note(fact, "sysctl kernel.kptr_restrict; mote needs no address");
+	note(fact,
+	     "sysctl kernel.kptr_restrict; mote needs addresses only to read memory.stat of cgroups in BPF");
 }
 
 static void say_cgroups(const struct mote_features *f, struct fact *fact)

@@ -216,7 +216,7 @@ static const char *next_mount(const char *line, const char **type)
 	return end ? end + 1 : line + strlen(line);
 }
 
-enum mote_cgroups mote_features_cgroups(const char *mountinfo)
+enum mote_cgroup_hierarchies mote_features_cgroups(const char *mountinfo)
 {
 	bool v1 = false, v2 = false;
 	const char *type;

@@ -24,7 +24,12 @@ enum mote_lockdown {
 	MOTE_LOCKDOWN_CONFIDENTIALITY,
 };
 
-enum mote_cgroups { MOTE_CGROUPS_NONE, MOTE_CGROUPS_V1, MOTE_CGROUPS_HYBRID, MOTE_CGROUPS_V2 };
+enum mote_cgroup_hierarchies {
+	MOTE_CGROUPS_NONE,
+	MOTE_CGROUPS_V1,
+	MOTE_CGROUPS_HYBRID,
+	MOTE_CGROUPS_V2
+};
 
 /* Says nothing about threads in the kernel, but whether a BPF program can be preempted. */
 struct mote_preempt {
@@ -46,7 +51,7 @@ struct mote_features {
 	int seccomp;           /* 0 none, 1 strict, 2 a filter */
 	struct mote_engine_features ring;
 	struct mote_preempt preempt;
-	enum mote_cgroups cgroups;
+	enum mote_cgroup_hierarchies cgroups;
 	int hidepid;                        /* 0 off, 1 noaccess, 2 invisible, 4 ptraceable */
 	bool pid_namespace, user_namespace; /* in one that is not the initial one */
 	char clocksource[32];
@@ -72,7 +77,7 @@ void mote_features_preempt(struct mote_preempt *preempt, unsigned int release, c
 			   const char *debugfs, const char *cmdline, const char *config);
 
 /* From the text of /proc/self/mountinfo. */
-enum mote_cgroups mote_features_cgroups(const char *mountinfo);
+enum mote_cgroup_hierarchies mote_features_cgroups(const char *mountinfo);
 int mote_features_hidepid(const char *mountinfo);
 
 #endif

@@ -64,11 +64,11 @@ struct mote_loop {
 	unsigned int outstanding;
 	bool armed, timed, kicked;
 	bool served; /* the last turn brought a connection or a request */
-	bool with_tasks, with_network;
+	bool with_tasks, with_network, with_cgroups, cgroups_begun;
 	uint64_t time;  /* its time: the timer's, or when it was pushed */
 	uint64_t began; /* none of its reads was before: `time`, or earlier if it was hastened */
 	uint32_t streams;
-	uint32_t tasks_index, events_index, naming_index, self_index, network_index;
+	uint32_t tasks_index, events_index, naming_index, self_index, network_index, cgroups_index;
 };
 
 static uint64_t clock_ns(clockid_t clock)
@@ -138,7 +138,8 @@ int mote_loop_open(const struct mote_loop_parts *parts, struct mote_loop **out)
 	loop->events_index = files + 1;
 	loop->naming_index = files + 2;
 	loop->self_index = files + 3;
-	loop->network_index = loop->self_index + MOTE_SELF_FILES;
+	loop->cgroups_index = loop->self_index + MOTE_SELF_FILES;
+	loop->network_index = loop->cgroups_index + MOTE_CGROUPS_INDICES;
 	if (parts->host)
 		mote_host_hold(parts->host, parts->engine);
 	read_offsets(&loop->boot_offset, &loop->real_offset);
@@ -245,6 +246,39 @@ static bool wants_tasks(const struct mote_loop *loop)
 		lives_changed(loop));
 }
 
+/* The time of the sample, as far as it is known yet; it is later than that of the one before. */
+static uint64_t cgroups_time(const struct mote_loop *loop)
+{
+	uint64_t now = loop->timed && !loop->kicked ? loop->time : clock_ns(CLOCK_MONOTONIC);
+
+	return now > loop->sampled ? now : loop->sampled + 1;
+}
+
+/*
+ * Files of cgroupfs are read after the chain, in rounds of their own. Who polls does not cause it
+ * if what is there is fresh enough.
+ */
+static unsigned int push_cgroups(struct mote_loop *loop)
+{
+	struct mote_loop_parts *parts = &loop->parts;
+	unsigned int room = mote_engine_room(parts->engine);
+
+	if (!loop->cgroups_begun) {
+		mote_cgroups_begin(parts->cgroups, cgroups_time(loop));
+		loop->cgroups_begun = true;
+	}
+	return mote_cgroups_push(parts->cgroups, parts->engine, loop->cgroups_index,
+				 room > OTHERS ? room - OTHERS : room / 2);
+}
+
+static bool wants_cgroups(const struct mote_loop *loop, bool timed)
+{
+	const struct mote_loop_parts *parts = &loop->parts;
+
+	return parts->cgroups && loop->streams & BIT(CGROUP) &&
+	       (timed || mote_cgroups_stale(parts->cgroups, loop->time));
+}
+
 /*
  * Pushes a chain: the timer first if `timed`. The events come last: what is not read by then
  * belongs to the next tick anyway.
@@ -263,6 +297,8 @@ static void push_chain(struct mote_loop *loop, bool timed, uint32_t streams, uin
 	if (parts->network)
 		mote_network_want_events(parts->network,
 					 mote_server_subscribed(parts->server) & BIT(EVENT));
+	loop->with_cgroups = wants_cgroups(loop, timed);
+	loop->cgroups_begun = false;
 	if (timed) {
 		push_timer(loop);
 		n++;
@@ -370,6 +406,8 @@ static uint32_t available(const struct mote_loop *loop)
 		streams |= BIT(PROCESS) | BIT(EVENT);
 	if (loop->parts.network)
 		streams |= MOTE_NETWORK_STREAMS;
+	if (loop->parts.cgroups)
+		streams |= MOTE_CGROUP_STREAMS;
 	return streams;
 }
 
@@ -458,6 +496,11 @@ static uint32_t sample(struct mote_loop *loop, uint64_t now)
 	if (loop->with_network) {
 		sample_network(loop, now);
 		sampled |= MOTE_NETWORK_STREAMS;
+	}
+	if (parts->cgroups) {
+		if (!loop->with_cgroups)
+			mote_cgroups_drain(parts->cgroups, now);
+		sampled |= loop->streams & MOTE_CGROUP_STREAMS;
 	}
 	if (loop->streams & (BIT(SELF) | BIT(TABLE))) {
 		mote_self_sample(parts->self, parts->from, now);
@@ -552,7 +595,10 @@ static void chain_complete(struct mote_loop *loop)
 			mote_engine_end_chain(parts->engine);
 		return;
 	}
-	tick(loop);
+	if (loop->with_cgroups)
+		loop->outstanding = push_cgroups(loop);
+	if (!loop->outstanding)
+		tick(loop);
 }
 
 static void arm(struct mote_loop *loop)
@@ -591,8 +637,10 @@ static void file_completed(struct mote_loop *loop, const struct mote_cqe *cqe)
 		mote_events_complete(parts->events, step, cqe->res);
 	else if (index == loop->naming_index)
 		mote_naming_complete(parts->naming, step, cqe->res);
-	else if (index < loop->network_index)
+	else if (index < loop->cgroups_index)
 		mote_self_complete(parts->self, index - loop->self_index, step, cqe->res);
+	else if (index < loop->network_index)
+		mote_cgroups_complete(parts->cgroups, index - loop->cgroups_index, step, cqe->res);
 	else
 		mote_network_complete(parts->network, index - loop->network_index, step, cqe->res);
 }

@@ -6,6 +6,7 @@
 #ifndef MOTE_LOOP_H
 #define MOTE_LOOP_H
 
+#include "cgroups.h"
 #include "engine.h"
 #include "events.h"
 #include "host.h"
@@ -19,7 +20,10 @@
 
 struct mote_loop;
 
-/* What the loop drives; all stays the caller's. host, tasks, events and network may be NULL. */
+/*
+ * What the loop drives; all stays the caller's. host, tasks, events, network and cgroups may be
+ * NULL.
+ */
 struct mote_loop_parts {
 	const struct mote_options *options;
 	struct mote_engine *engine;
@@ -30,6 +34,7 @@ struct mote_loop_parts {
 	struct mote_process *process;
 	struct mote_naming *naming;
 	struct mote_network *network;
+	struct mote_cgroups *cgroups;
 	struct mote_self *self;
 	const struct mote_self_sources *from; /* its figures' */
 	struct mote_loop_stats *stats;

@@ -32,6 +32,13 @@ enum mote_events_choice {
 	MOTE_EVENTS_OFF,
 };
 
+enum mote_cgroup_source {
+	MOTE_CGROUP_SOURCE_AUTO,
+	MOTE_CGROUP_SOURCE_ITERATOR,
+	MOTE_CGROUP_SOURCE_FILES,
+	MOTE_CGROUP_SOURCE_OFF,
+};
+
 enum mote_action { MOTE_ACTION_RUN, MOTE_ACTION_CHECK, MOTE_ACTION_VERSION, MOTE_ACTION_HELP };
 
 struct mote_options {

@@ -9,15 +9,12 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
+#include "descriptors.h"
 #include "schema.h"
 
 #define HAS(field) (1ull << PROCESS_##field)
-
-/* Descriptors for everything else: connections, host files, BPF. */
-#define RESERVE 256
 
 /* Of the groups in status, this many fit at least; with more of them uid and gid are absent. */
 #define STATUS_GROUPS 64
@@ -141,30 +138,14 @@ const char *mote_proc_files_why(const struct mote_proc_files *files, unsigned in
 	return NULL;
 }
 
-/* A table that grows later would wait for an RCU grace period, milliseconds, within a tick. */
-static void grow_table(int proc, unsigned int descriptors)
-{
-	int fd = fcntl(proc, F_DUPFD_CLOEXEC, (int)descriptors - 1);
-
-	if (fd >= 0)
-		close(fd);
-}
-
 unsigned int mote_proc_files_limit(int proc, unsigned int count, unsigned int wanted)
 {
-	rlim_t needed = (rlim_t)count * wanted + RESERVE, spare;
-	struct rlimit limit;
+	unsigned int limit = mote_descriptors_allow(count * wanted + MOTE_DESCRIPTORS_RESERVE);
+	unsigned int spare =
+		limit > 2 * MOTE_DESCRIPTORS_RESERVE ? limit - MOTE_DESCRIPTORS_RESERVE : limit / 2;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit))
-		return 0;
-	if (limit.rlim_cur < needed && limit.rlim_cur < limit.rlim_max) {
-		limit.rlim_cur = limit.rlim_max < needed ? limit.rlim_max : needed;
-		if (setrlimit(RLIMIT_NOFILE, &limit))
-			getrlimit(RLIMIT_NOFILE, &limit);
-	}
-	spare = limit.rlim_cur > 2 * RESERVE ? limit.rlim_cur - RESERVE : limit.rlim_cur / 2;
 	if (spare / count < wanted)
-		wanted = (unsigned int)(spare / count);
-	grow_table(proc, count * wanted + RESERVE / 2);
+		wanted = spare / count;
+	mote_descriptors_grow(proc, count * wanted + MOTE_DESCRIPTORS_RESERVE / 2);
 	return wanted;
 }

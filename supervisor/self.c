@@ -106,6 +106,20 @@ static void network_tables(const struct mote_network *network,
 	each(ctx, "ended_network_processes", "{process}", &stats.ended_processes);
 }
 
+static void cgroup_tables(const struct mote_cgroups *cgroups,
+			  void (*each)(void *ctx, const char *name, const char *unit,
+				       const struct mote_fill *fill),
+			  void *ctx)
+{
+	struct mote_cgroups_stats stats;
+
+	mote_cgroups_stats(cgroups, &stats);
+	each(ctx, "cgroups", "{cgroup}", &stats.rows);
+	each(ctx, "cgroup_names", "{cgroup}", &stats.nodes);
+	if (stats.events.size)
+		each(ctx, "cgroup_event_buffer", "By", &stats.events);
+}
+
 void mote_self_tables(const struct mote_self_sources *from,
 		      void (*each)(void *ctx, const char *name, const char *unit,
 				   const struct mote_fill *fill),
@@ -137,6 +151,8 @@ void mote_self_tables(const struct mote_self_sources *from,
 	}
 	if (from->network)
 		network_tables(from->network, each, ctx);
+	if (from->cgroups)
+		cgroup_tables(from->cgroups, each, ctx);
 	for (unsigned int i = 0; from->host && i < MOTE_STREAMS; i++) {
 		struct mote_table *table = mote_host_table(from->host, (enum mote_stream_id)i);
 
@@ -228,6 +244,7 @@ void mote_self_sample(struct mote_self *self, const struct mote_self_sources *fr
 {
 	struct mote_server_stats server;
 	struct mote_host_stats host = { 0 };
+	struct mote_cgroups_stats cgroups = { 0 };
 	struct mote_row *row;
 
 	mote_server_stats(from->server, &server);
@@ -238,7 +255,12 @@ void mote_self_sample(struct mote_self *self, const struct mote_self_sources *fr
 	set_process(self, row);
 	set_loop(self->self, row, from->loop);
 	set_server(self->self, row, &server);
-	mote_row_set(self->self, row, SELF_READ_ERRORS, host.read_errors + from->loop->read_errors);
+	if (from->cgroups) {
+		mote_cgroups_stats(from->cgroups, &cgroups);
+		mote_row_set(self->self, row, SELF_CGROUP_COLLECTIONS, cgroups.collections);
+	}
+	mote_row_set(self->self, row, SELF_READ_ERRORS,
+		     host.read_errors + from->loop->read_errors + cgroups.errors);
 	mote_row_set(self->self, row, SELF_PARSE_ERRORS, host.parse_errors);
 	mote_row_set(self->self, row, SELF_FDS, self->fds + server.subscribers);
 	if (from->events)

@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+#include "cgroups.h"
 #include "engine.h"
 #include "events.h"
 #include "host.h"
@@ -34,6 +35,7 @@ struct mote_self_sources {
 	const struct mote_process *process;
 	const struct mote_events *events;
 	const struct mote_network *network;
+	const struct mote_cgroups *cgroups;
 };
 
 int mote_self_open(bool direct, struct mote_self **out);

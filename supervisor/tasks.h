@@ -53,9 +53,10 @@ struct mote_tasks {
 	const struct mote_pair *pairs;
 	uint32_t seen;
 	bool same;
-	unsigned int max; /* processes a half can hold */
-	uint64_t absent;  /* bits PROCESS_<FIELD> that this source never gives */
-	bool cut;         /* the newest sample had no room for all processes */
+	unsigned int max;         /* processes a half can hold */
+	uint64_t absent;          /* bits PROCESS_<FIELD> that this source never gives */
+	unsigned int descriptors; /* that it may hold open */
+	bool cut;                 /* the newest sample had no room for all processes */
 	/*
 	 * Its operations do not hang on the timer but are submitted when the timer's chain is
 	 * complete: a thousand links cost two and a half times as much as a thousand reads.

@@ -471,6 +471,7 @@ static int prepare(struct tasks_proc *t, const struct mote_options *options)
 		mote_proc_files_limit(t->batch.proc, t->files.count, options->tables_processes);
 	if (t->base.max == 0)
 		return -EMFILE;
+	t->base.descriptors = t->base.max * t->files.count;
 	err = allocate(t);
 	if (err)
 		return err;

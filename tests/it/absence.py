@@ -9,7 +9,8 @@ PAGE = os.path.join(TOP, "docs/AVAILABILITY.md")
 COLUMNS = ["tier", "stream", "fields", "kernels", "how", "why"]
 HOWS = ("hello", "hello?", "nil", "nil?", "some", "some?")
 TIERS = {"process": ("iterator", "proc"), "executable": ("none",), "mode": ("minimal",),
-         "events": ("tracepoint", "tp_btf", "connector", "none"), "network": ("bpf", "none")}
+         "events": ("tracepoint", "tp_btf", "connector", "none"), "network": ("bpf", "none"),
+         "cgroups": ("iterator", "files", "files_v1", "none")}
 
 
 def release(text):
@@ -67,6 +68,7 @@ class Seen:
         iterator = tiers.get("task_iterator") in ("list", "iter/task")
         self.tiers = {"process": "iterator" if iterator else "proc", "mode": mode,
                       "events": tiers.get("process_events", "none"), "executable": tiers.get("executable", "none"),
+                      "cgroups": {"iter/cgroup": "iterator"}.get(tiers.get("cgroups"), tiers.get("cgroups", "none")),
                       "network": "none" if tiers.get("network", "none") == "none" else "bpf"}
 
     def add(self, stream, rows, state):

@@ -15,14 +15,14 @@ ROUNDS = 3
 # Split by each moted for itself, never falling, from when it first saw the process: compared as a sum.
 SPLIT = {"utime": "stime", "stime": "utime"}
 # Numbered and counted by each moted from its own start on: same_bytes() compares those.
-OWN = {"event", "socket", "flow", "process_network", "network"}
+OWN = {"event", "cgroup_event", "socket", "flow", "process_network", "network"}
 # Found out some time after the sample in which a process first appears, so many at a tick.
 NAMES = ("argv", "exe")
 
 
 def poll(client):
     """{stream: {key: row}} of now."""
-    rows, wanted = Rows(client), set(client.ids) - {"event"}
+    rows, wanted = Rows(client), set(client.ids) - {"event", "cgroup_event"}
     client.send(f"poll {','.join(wanted)}")
     partial = set(wanted)
     while partial:
@@ -174,9 +174,10 @@ def same_bytes(sides):
 
 
 def main():
-    sync = Moted("--engine", "sync")
+    now = {"cgroup": {"freshness": "0ms"}}
+    sync = Moted("--engine", "sync", config=now)
     try:
-        ring = Moted("--engine", "uring")
+        ring = Moted("--engine", "uring", config=now)
     except RuntimeError as error:
         if "io_uring is refused" not in str(error):
             raise

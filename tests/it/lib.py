@@ -104,6 +104,21 @@ def room():
             "socket": {"queue": "16MiB", "arena": "64MiB"}}
 
 
+def cgroup_root():
+    """The hierarchy whose directories moted shows, or None."""
+    with open("/proc/self/mountinfo", encoding="ascii", errors="replace") as file:
+        mounts = [line.split() for line in file]
+    found = {}
+    for words in mounts:
+        rest = words[words.index("-") + 1:]
+        if rest[0] == "cgroup2":
+            found.setdefault("cgroup2", words[4])
+        elif rest[0] == "cgroup":
+            for option in rest[2].split(","):
+                found.setdefault(option, words[4])
+    return next((found[name] for name in ("memory", "cpuacct", "cpu", "cgroup2") if name in found), None)
+
+
 class Moted:
     """A moted of our own. `config`: {"section": {"key": value}}; `wrap`: a command in front of it."""
 
@@ -307,7 +322,7 @@ class Rows:
         self.totals, self.sequence, self.partial = {}, {}, set()
 
     def take(self, frame):
-        if frame.type != DATA or frame.name == "event":
+        if frame.type != DATA or frame.name in ("event", "cgroup_event"):
             return
         stream = self.streams[frame.stream]
         rows = self.rows[stream.name]

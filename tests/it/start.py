@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-from lib import BUILD, Moted, check, run, spawn, work_dir
+from lib import BUILD, Moted, Rows, cgroup_root, check, run, skip, spawn, work_dir
 
 MOTED, MOTE = os.path.join(BUILD, "moted"), os.path.join(BUILD, "mote")
 
@@ -93,15 +93,58 @@ def signals():
         check("SIGTERM at start: ends with 0, the socket is gone", process.wait(10) == 0 and not os.path.exists(path))
 
 
+def says(moted, tier):
+    """Whether one line of its log says what of this is left out for want of descriptors."""
+    lines = [line for line in moted.log().splitlines() if line.startswith(f"moted: {tier}: ")]
+    return len(lines) == 1 and "LimitNOFILE" in lines[0]
+
+
+def cgroups_with_few():
+    """Below 128 there are none; with some more all are there, but their files are not kept open."""
+    moted = Moted(wrap=("prlimit", "--nofile=100:100"))
+    check("few open files: one line says that there are no cgroups", says(moted, "cgroups"), moted.log())
+    moted.stop()
+    root, name = cgroup_root(), f"mote-it-{os.getpid()}-"
+    if os.geteuid() != 0 or not root or not os.access(root, os.W_OK):
+        skip("few open files: cgroups", "needs root and cgroupfs")
+        return
+    made = [os.path.join(root, f"{name}{i}") for i in range(40)]
+    try:
+        for path in made:
+            os.mkdir(path)
+        for limit in 140, 300, 600:
+            cgroups_read(limit, "/" + name, len(made))
+    finally:
+        for path in filter(os.path.isdir, made):
+            os.rmdir(path)
+
+
+def cgroups_read(limit, prefix, count):
+    moted = Moted("--probes", "none", wrap=("prlimit", f"--nofile={limit}:{limit}"))
+    client = moted.client("subscribe cgroup,self interval=100ms")
+    rows = Rows(client)
+    for frame in client.frames(2):
+        rows.take(frame)
+    stream = client.streams[client.ids["cgroup"]]
+    found = [row for row in map(stream.dict, rows.rows["cgroup"].values()) if (row["path"] or "").startswith(prefix)]
+    errors, fds = rows.row("self")["mote_read_errors_total"], moted.fds()
+    check(f"{limit} open files: all cgroups are there and no read failed; {len(fds)} are open", len(found) == count and
+          all(row["memory_current"] is not None or row["cpu_usage"] is not None for row in found) and errors == 0 and len(fds) < limit - 16,
+          (len(found), found[:1], errors, len(fds)))
+    check(f"{limit} open files: one line says that not all of cgroupfs is kept open", says(moted, "cgroup_files"),
+          moted.log())
+    moted.stop()
+
+
 def few_descriptors():
     moted = Moted("--probes", "none", wrap=("prlimit", "--nofile=300:300"))
-    lines = [line for line in moted.log().splitlines() if line.startswith("moted: process_table: ")]
-    check("few open files: one line says that the table is smaller", len(lines) == 1 and "LimitNOFILE" in lines[0], moted.log())
+    check("few open files: one line says that the table is smaller", says(moted, "process_table"), moted.log())
     moted.stop()
     done = subprocess.run(["prlimit", "--nofile=20:20", MOTED, "--socket", os.path.join(work_dir(), "s")],
                           capture_output=True, timeout=20, check=False)
     check("hardly any open files: ends with 1 and says what to do",
           done.returncode == 1 and done.stderr.count(b"\n") == 1 and b"LimitNOFILE" in done.stderr, done)
+    cgroups_with_few()
 
 
 def main():

@@ -48,7 +48,7 @@ under() {
 	until [ -S "$dir/mote.sock" ] || ! kill -0 "$pid" 2>/dev/null || [ $((waited++)) -gt 300 ]; do
 		sleep 0.1
 	done
-	session 'ping\n' 1
+	session 'ping\n' 3 # the socket is there before moted is up
 	grep -q ok "$dir/out"
 	ok $? "$name: answers" "$dir/log"
 	session 'subscribe all interval=100ms\n' 3

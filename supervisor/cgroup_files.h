@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Reads the files of cgroupfs into rows, in rounds of operations on the ring: some are kept open,
+ * others opened, read and closed in three rounds. At most so many are read at a time as there are
+ * chains in a round. Nothing is allocated after the start.
+ */
+#ifndef MOTE_CGROUP_FILES_H
+#define MOTE_CGROUP_FILES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cgroup_layout.h"
+#include "cgroup_set.h"
+#include "engine.h"
+
+struct mote_cgroup_files;
+
+struct mote_cgroup_files_config {
+	const struct mote_options *options;
+	const struct mote_cgroup_layout *layout;
+	struct mote_cgroup_set *set;
+	uint64_t given;    /* values that a walk gives: no file is read for these alone */
+	unsigned int held; /* descriptors that others may come to hold */
+};
+
+struct mote_cgroup_files_stats {
+	uint64_t reads, errors, gone, cut;
+	unsigned int pooled;           /* files that are kept open */
+	unsigned int pool_max, wanted; /* how many may be, and would be with a higher limit */
+};
+
+int mote_cgroup_files_open(const struct mote_cgroup_files_config *config,
+			   struct mote_cgroup_files **out); /* 0 or -ENOMEM */
+/* After the engine is gone. */
+void mote_cgroup_files_close(struct mote_cgroup_files *files);
+/* When all cgroups of the start are known: touches what the loop will use of its memory. */
+void mote_cgroup_files_settle(struct mote_cgroup_files *files);
+
+/* Begins a sample. `now`: its time, ns, which grows; `at_a_time` chains. */
+void mote_cgroup_files_begin(struct mote_cgroup_files *files, uint64_t now, unsigned int at_a_time);
+/*
+ * Pushes the next round, at most `room` operations tagged MOTE_TAG_FILE with `index`, in chains
+ * that have ended; 0: the sample is complete. All of a round must have completed before.
+ */
+unsigned int mote_cgroup_files_push(struct mote_cgroup_files *files, struct mote_engine *engine,
+				    uint32_t index, unsigned int room);
+void mote_cgroup_files_complete(struct mote_cgroup_files *files, uint32_t step, int res);
+
+void mote_cgroup_files_stats(const struct mote_cgroup_files *files,
+			     struct mote_cgroup_files_stats *stats);
+
+#endif

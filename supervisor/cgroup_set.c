@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * The set of known cgroups, see cgroup_set.h. A cgroup that is added after the table of rows is
+ * full is summed in `other`, if the one above it has a row of its own: what that one has includes
+ * the children, and so would a sum of both. Nothing here fails after the start but for want of
+ * room.
+ */
+#include "cgroup_set.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cgroup_filter.h"
+#include "lazy.h"
+
+#define NODES_PER_ROW   2
+#define BLOCKS_PER_NODE 2 /* of a name: 54 bytes */
+#define SLOTS_PER_ROW   8 /* of the walk's, which knows those without a name, too */
+#define SLOTS_OWN       4
+#define ENDED_MIN       64
+
+static uint32_t power_of_two(uint32_t least)
+{
+	uint32_t size = 256;
+
+	while (size < least)
+		size *= 2;
+	return size;
+}
+
+uint32_t mote_cgroup_index_size(uint32_t rows)
+{
+	return power_of_two(rows * SLOTS_PER_ROW);
+}
+
+/*
+ * The index is touched, as any of it may be written next. All else is used from the beginning on,
+ * and touched as far as mote_cgroup_set_settle() finds it likely to be.
+ */
+static int allocate(struct mote_cgroup_set *set)
+{
+	uint32_t slots = set->own_memory ? power_of_two(set->max * SLOTS_OWN)
+					 : mote_cgroup_index_size(set->max);
+
+	if (set->own_memory) {
+		set->rows = mote_lazy_alloc((set->max + 1) * sizeof(*set->rows));
+		set->index = malloc(slots * sizeof(*set->index));
+	}
+	set->nodes = mote_lazy_alloc(set->nnodes * sizeof(*set->nodes));
+	set->free_rows = calloc(set->max, sizeof(*set->free_rows));
+	set->ended = calloc(set->ended_max, sizeof(*set->ended));
+	if (!set->rows || !set->index || !set->nodes || !set->free_rows || !set->ended)
+		return -ENOMEM;
+	memset(set->index, 0, slots * sizeof(*set->index));
+	set->mask = slots - 1;
+	return mote_cgroup_names_open(&set->names, set->nnodes * BLOCKS_PER_NODE);
+}
+
+int mote_cgroup_set_open(struct mote_cgroup_set *set, const struct mote_options *options,
+			 struct mote_cgroup_row *rows, struct mote_cgroup_slot *index)
+{
+	uint32_t max = options->tables_cgroups;
+	int err;
+
+	*set = (struct mote_cgroup_set){ .options = options,
+					 .rows = rows,
+					 .index = index,
+					 .own_memory = !rows,
+					 .max = max,
+					 .nnodes = max * NODES_PER_ROW,
+					 .free_node = MOTE_CGROUP_NONE,
+					 .ended_max = max < 2 * ENDED_MIN ? ENDED_MIN : max / 2 };
+	err = allocate(set);
+	if (err)
+		mote_cgroup_set_close(set);
+	return err;
+}
+
+/* The first `n` of `of`, or as many as there are. */
+static void touch(void *memory, size_t size, uint64_t n, uint64_t of)
+{
+	mote_lazy_touch(memory, size * (n < of ? n : of));
+}
+
+/* Room for twice as many as there are now, and some more. */
+uint32_t mote_cgroup_set_likely(const struct mote_cgroup_set *set)
+{
+	uint64_t nodes = 2 * (uint64_t)set->used_nodes + 64;
+
+	return nodes < set->nnodes ? (uint32_t)nodes : set->nnodes;
+}
+
+void mote_cgroup_set_settle(struct mote_cgroup_set *set)
+{
+	uint64_t nodes = mote_cgroup_set_likely(set);
+
+	if (set->own_memory) {
+		touch(set->rows, sizeof(*set->rows), nodes, set->max + 1);
+		mote_lazy_touch(&set->rows[set->max], sizeof(*set->rows)); /* `other` */
+	}
+	touch(set->nodes, sizeof(*set->nodes), nodes, set->nnodes);
+	touch(set->free_rows, sizeof(*set->free_rows), set->max, set->max);
+	touch(set->ended, sizeof(*set->ended), set->ended_max, set->ended_max);
+	touch(set->names.blocks, 32, nodes * BLOCKS_PER_NODE, set->names.n);
+}
+
+/* Rows that never had an owner come after those that were given back. */
+static uint32_t rows_in_use(const struct mote_cgroup_set *set)
+{
+	return set->fresh_row - set->nfree;
+}
+
+static uint32_t take_row(struct mote_cgroup_set *set)
+{
+	uint32_t row = set->nfree ? set->free_rows[--set->nfree] : set->fresh_row++;
+
+	if (rows_in_use(set) > set->peak)
+		set->peak = rows_in_use(set);
+	return row;
+}
+
+void mote_cgroup_set_close(struct mote_cgroup_set *set)
+{
+	if (set->own_memory) {
+		mote_lazy_free(set->rows, (set->max + 1) * sizeof(*set->rows));
+		free(set->index);
+	}
+	mote_lazy_free(set->nodes, set->nnodes * sizeof(*set->nodes));
+	free(set->free_rows);
+	free(set->ended);
+	mote_cgroup_names_close(&set->names);
+	*set = (struct mote_cgroup_set){ 0 };
+}
+
+struct mote_cgroup_slot *mote_cgroup_set_find(const struct mote_cgroup_set *set, uint64_t id)
+{
+	uint32_t at = mote_cgroup_place(id, set->mask);
+
+	for (unsigned int i = 0; i < MOTE_CGROUP_PROBES; i++) {
+		struct mote_cgroup_slot *slot = &set->index[(at + i) & set->mask];
+
+		if (slot->id == id)
+			return slot;
+		if (!slot->id)
+			break;
+	}
+	return NULL;
+}
+
+/* At least a quarter of it stays free. */
+static struct mote_cgroup_slot *free_slot(const struct mote_cgroup_set *set, uint64_t id)
+{
+	uint32_t at = mote_cgroup_place(id, set->mask);
+
+	if (set->known >= (set->mask + 1) / 4 * 3)
+		return NULL;
+	for (unsigned int i = 0; i < MOTE_CGROUP_PROBES; i++) {
+		struct mote_cgroup_slot *slot = &set->index[(at + i) & set->mask];
+
+		if (!slot->id)
+			return slot;
+	}
+	return NULL;
+}
+
+/* Moves up what would not be found across the gap. */
+static void free_slot_at(struct mote_cgroup_set *set, struct mote_cgroup_slot *slot)
+{
+	uint32_t gap = (uint32_t)(slot - set->index), at = gap;
+
+	for (;;) {
+		struct mote_cgroup_slot *next = &set->index[at = (at + 1) & set->mask];
+
+		if (!next->id)
+			break;
+		if (((at - mote_cgroup_place(next->id, set->mask)) & set->mask) <
+		    ((at - gap) & set->mask))
+			continue;
+		set->index[gap] = *next;
+		gap = at;
+	}
+	set->index[gap] = (struct mote_cgroup_slot){ 0 };
+	set->known--;
+}
+
+static void drop_node(struct mote_cgroup_set *set, uint32_t node)
+{
+	struct mote_cgroup_node *n = &set->nodes[node];
+
+	mote_cgroup_names_drop(&set->names, n->name);
+	*n = (struct mote_cgroup_node){ .next = set->free_node };
+	set->free_node = node;
+	set->used_nodes--;
+}
+
+/* MOTE_CGROUP_NONE if there is no room. */
+static uint32_t make_node(struct mote_cgroup_set *set, uint64_t id, uint32_t parent,
+			  struct mote_text name, uint64_t now)
+{
+	bool fresh = set->free_node == MOTE_CGROUP_NONE;
+	uint32_t node = fresh ? set->fresh_node : set->free_node;
+	bool root = parent == MOTE_CGROUP_NONE;
+	struct mote_cgroup_node *n;
+	uint32_t handle;
+
+	if (node >= set->nnodes)
+		return MOTE_CGROUP_NONE;
+	handle = root ? 0 : mote_cgroup_names_put(&set->names, name.data, (uint32_t)name.len);
+	if (!root && !handle)
+		return MOTE_CGROUP_NONE;
+	n = &set->nodes[node];
+	if (fresh)
+		set->fresh_node++;
+	else
+		set->free_node = n->next;
+	if (++set->used_nodes > set->peak_nodes)
+		set->peak_nodes = set->used_nodes;
+	*n = (struct mote_cgroup_node){ .id = id,
+					.born = now,
+					.parent = parent,
+					.parent_id = root ? 0 : set->nodes[parent].id,
+					.row = MOTE_CGROUP_NONE,
+					.name = handle,
+					.level = root ? 0 : set->nodes[parent].level + 1 };
+	return node;
+}
+
+/* The node above; one whose cgroup is gone may be another's by now. */
+static uint32_t above(const struct mote_cgroup_set *set, uint32_t node)
+{
+	const struct mote_cgroup_node *n = &set->nodes[node];
+
+	if (n->parent == MOTE_CGROUP_NONE || set->nodes[n->parent].id != n->parent_id)
+		return MOTE_CGROUP_NONE;
+	return n->parent;
+}
+
+uint32_t mote_cgroup_set_path(const struct mote_cgroup_set *set, uint32_t node, char *buf,
+			      uint32_t size)
+{
+	uint32_t len = 0, at;
+
+	for (uint32_t i = node; i != MOTE_CGROUP_NONE && set->nodes[i].name; i = above(set, i))
+		len += 1 + mote_cgroup_names_len(&set->names, set->nodes[i].name);
+	if (len > size || !size)
+		return 0;
+	at = len;
+	for (uint32_t i = node; i != MOTE_CGROUP_NONE && set->nodes[i].name; i = above(set, i)) {
+		at -= mote_cgroup_names_len(&set->names, set->nodes[i].name);
+		mote_cgroup_names_copy(&set->names, set->nodes[i].name, buf + at);
+		buf[--at] = '/';
+	}
+	if (!len)
+		buf[len++] = '/';
+	return len;
+}
+
+static bool is_shown(const struct mote_cgroup_set *set, uint32_t node)
+{
+	char path[MOTE_CGROUP_PATH];
+	uint32_t len = mote_cgroup_set_path(set, node, path, sizeof(path));
+
+	/* One that is too long is nobody's pattern. */
+	return mote_cgroup_shown(set->options, (struct mote_text){ path, len },
+				 set->nodes[node].level);
+}
+
+static void begin_row(struct mote_cgroup_set *set, uint32_t row, uint32_t node, uint64_t now)
+{
+	set->rows[row] = (struct mote_cgroup_row){ .changed = now, .node = node };
+	set->nodes[node].row = row;
+}
+
+/* A row of its own, the row of others, or none. */
+static uint32_t choose_row(struct mote_cgroup_set *set, uint32_t node, uint64_t now)
+{
+	const struct mote_cgroup_node *n = &set->nodes[node];
+
+	if (!is_shown(set, node))
+		return MOTE_CGROUP_NONE;
+	if (set->nfree || set->fresh_row < set->max) {
+		uint32_t row = take_row(set);
+
+		begin_row(set, row, node, now);
+		return row;
+	}
+	set->dropped++;
+	return n->parent != MOTE_CGROUP_NONE && set->nodes[n->parent].row == set->max
+		       ? MOTE_CGROUP_NONE
+		       : set->max;
+}
+
+/* Without a name it is not shown, but may be summed. */
+static void add_nameless(struct mote_cgroup_set *set, struct mote_cgroup_slot *slot,
+			 const struct mote_cgroup_slot *parent)
+{
+	slot->node = MOTE_CGROUP_NONE;
+	slot->row = MOTE_CGROUP_NONE;
+	if (parent && parent->node != MOTE_CGROUP_NONE && parent->row < set->max)
+		slot->row = set->max;
+	set->dropped++;
+}
+
+bool mote_cgroup_set_add(struct mote_cgroup_set *set, uint64_t id, uint64_t parent,
+			 struct mote_text name, uint64_t seen, uint64_t now)
+{
+	struct mote_cgroup_slot *slot = id ? mote_cgroup_set_find(set, id) : NULL;
+	const struct mote_cgroup_slot *up = parent ? mote_cgroup_set_find(set, parent) : NULL;
+	uint32_t node = MOTE_CGROUP_NONE;
+
+	if (slot) {
+		slot->seen = seen;
+		return true;
+	}
+	if (!id || (parent && !up))
+		return false;
+	slot = free_slot(set, id);
+	if (!slot) {
+		set->dropped++;
+		return false;
+	}
+	if (!up || up->node != MOTE_CGROUP_NONE)
+		node = make_node(set, id, up ? up->node : MOTE_CGROUP_NONE, name, now);
+	*slot = (struct mote_cgroup_slot){ .id = id, .node = node, .seen = seen };
+	set->known++;
+	if (node == MOTE_CGROUP_NONE)
+		add_nameless(set, slot, up);
+	else
+		slot->row = set->nodes[node].row = choose_row(set, node, now);
+	set->others += slot->row == set->max;
+	return true;
+}
+
+static void add_totals(struct mote_cgroup_set *set, const struct mote_cgroup_row *row)
+{
+	for (uint64_t left = row->present; left; left &= left - 1) {
+		unsigned int i = (unsigned int)__builtin_ctzll(left);
+
+		if (mote_streams[MOTE_STREAM_CGROUP].fields[CGROUP_CPU_USAGE + i].kind !=
+		    MOTE_COUNTER)
+			continue;
+		set->totals.v[i] += row->v[i];
+		set->totals.present |= 1ull << i;
+	}
+	set->any_ended = true;
+}
+
+static void end_row(struct mote_cgroup_set *set, uint32_t row, uint64_t id, uint64_t now)
+{
+	struct mote_cgroup_ended *ended = &set->ended[set->ended_at];
+
+	add_totals(set, &set->rows[row]);
+	if (ended->time > set->forgot)
+		set->forgot = ended->time;
+	*ended = (struct mote_cgroup_ended){ .id = id, .time = now };
+	set->ended_at = (set->ended_at + 1) % set->ended_max;
+	set->rows[row].changed = 0;
+	set->free_rows[set->nfree++] = row;
+}
+
+static void remove_slot(struct mote_cgroup_set *set, struct mote_cgroup_slot *slot, uint64_t now)
+{
+	if (slot->row < set->max)
+		end_row(set, slot->row, slot->id, now);
+	set->others -= slot->row == set->max;
+	if (slot->node != MOTE_CGROUP_NONE)
+		drop_node(set, slot->node);
+	free_slot_at(set, slot);
+}
+
+void mote_cgroup_set_remove(struct mote_cgroup_set *set, uint64_t id, uint64_t now)
+{
+	struct mote_cgroup_slot *slot = id ? mote_cgroup_set_find(set, id) : NULL;
+
+	if (slot)
+		remove_slot(set, slot, now);
+}
+
+static bool known_before(const struct mote_cgroup_set *set, const struct mote_cgroup_slot *slot,
+			 uint64_t time)
+{
+	return slot->node == MOTE_CGROUP_NONE || set->nodes[slot->node].born <= time;
+}
+
+void mote_cgroup_set_sweep(struct mote_cgroup_set *set, uint64_t seen, uint64_t born, uint64_t now)
+{
+	for (uint32_t i = 0; i <= set->mask;) {
+		struct mote_cgroup_slot *slot = &set->index[i];
+
+		/* Freed, the slot may have the next one by now. */
+		if (slot->id && slot->seen < seen && known_before(set, slot, born))
+			remove_slot(set, slot, now);
+		else
+			i++;
+	}
+}
+
+void mote_cgroup_row_take(struct mote_cgroup_row *row, uint64_t gives,
+			  const struct mote_cgroup_values *values, uint64_t now)
+{
+	uint64_t found = values->present & gives;
+	bool changed = (row->present & gives) != found;
+
+	for (uint64_t left = found; left; left &= left - 1) {
+		unsigned int i = (unsigned int)__builtin_ctzll(left);
+
+		changed |= row->v[i] != values->v[i];
+		row->v[i] = values->v[i];
+	}
+	row->present = (row->present & ~gives) | found;
+	if (changed)
+		row->changed = now;
+}
+
+void mote_cgroup_set_fill(const struct mote_cgroup_set *set, struct mote_fill *fill)
+{
+	*fill = (struct mote_fill){ .size = set->max,
+				    .fill = rows_in_use(set),
+				    .peak = set->peak,
+				    .dropped = set->dropped };
+}
+
+void mote_cgroup_other_clear(struct mote_cgroup_set *set)
+{
+	struct mote_cgroup_row *row = &set->rows[set->max];
+
+	memset(row->v, 0, sizeof(row->v));
+	row->present = 0;
+}
+
+void mote_cgroup_other_add(struct mote_cgroup_set *set, uint64_t gives,
+			   const struct mote_cgroup_values *values)
+{
+	struct mote_cgroup_row *row = &set->rows[set->max];
+
+	for (uint64_t left = values->present & gives; left; left &= left - 1) {
+		unsigned int i = (unsigned int)__builtin_ctzll(left);
+
+		row->v[i] += values->v[i];
+		row->present |= 1ull << i;
+	}
+}
+
+/* A limit of several is no limit of their sum, and what moved in the rest cannot be told. */
+void mote_cgroup_other_done(struct mote_cgroup_set *set, uint64_t now)
+{
+	struct mote_cgroup_row *row = &set->rows[set->max];
+
+	row->present &= ~MOTE_CGROUP_LIMITS;
+	row->node = MOTE_CGROUP_NONE;
+	if (set->others || row->changed)
+		row->changed = now;
+}
