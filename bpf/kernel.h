@@ -298,6 +298,7 @@ struct atomic_long64 {
 
 struct sock_common {
 	__be32 skc_daddr, skc_rcv_saddr;
+	u32 skc_hash;
 	__be16 skc_dport;
 	u16 skc_num;
 	u16 skc_family;
