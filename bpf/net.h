@@ -134,6 +134,7 @@ static __always_inline void net_socket_fill(void *slot, void *arg)
 	net_load_names(s, sk);
 	s->write_seq = 0;
 	s->copied_seq = 0;
+	s->hash = 0;
 	s->srtt_us = 0;
 	s->flow = 0;
 	s->retransmitted = 0;

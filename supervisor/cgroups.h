@@ -38,6 +38,12 @@ void mote_cgroups_drain(struct mote_cgroups *cgroups, uint64_t now);
 
 /* Whether what was collected last is too old for somebody who asks at `now`. */
 bool mote_cgroups_stale(const struct mote_cgroups *cgroups, uint64_t now);
+/*
+ * What is part of the tick's chain: at most `room` operations of a sample at about `now`, not
+ * ended. When they have completed, begin and push as without them: for what they leave to do.
+ */
+unsigned int mote_cgroups_push_ahead(struct mote_cgroups *cgroups, struct mote_engine *engine,
+				     uint32_t index, unsigned int room, uint64_t now);
 /* Begins to collect. Then push until that gives 0; all of a round must have completed before. */
 void mote_cgroups_begin(struct mote_cgroups *cgroups, uint64_t now);
 /* At most `room` operations of MOTE_TAG_FILE, with as many indices from `index` on. */

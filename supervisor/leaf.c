@@ -2,7 +2,9 @@
 /*
  * Which network devices are leaves, see leaf.h. The thread looks: it takes the names from
  * /proc/net/dev, has leaf_rule.c judge them and hands the list to the loop through three buffers;
- * the loop only sets `asked`. Nothing fails after the start.
+ * the loop only sets `asked`. That a device was made, went, or became part of another one the
+ * kernel tells by rtnetlink; what it says is not read, only that it said something. Nothing fails
+ * after the start.
  */
 #include "leaf.h"
 #include "leaf_rule.h"
@@ -10,12 +12,18 @@
 #include "thread.h"
 
 #include <fcntl.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define NS_PER_MS 1000000ull
-#define POLL_NS   (5000 * NS_PER_MS)  /* how often `asked` is looked at */
-#define LOOK_NS   (10000 * NS_PER_MS) /* how often all devices are */
+#define POLL_NS   (5000 * NS_PER_MS)  /* how often the thread asks whether it is to look */
+#define LOOK_NS   (10000 * NS_PER_MS) /* how often it looks if nobody tells of changes, */
+#define TOLD_NS   (60 * LOOK_NS)      /* and if the kernel does */
+#define TOLD_MAX  64                  /* messages that are taken at a time */
+#define TOLD_SIZE 4096                /* bytes that may wait: one that is lost says as much */
 /*
  * 200 devices and no hardware, so that each is tried with each, take 0.2 s: a look may cost 1 % of
  * a CPU and no more, however many devices come and go.
@@ -25,6 +33,7 @@
 
 struct mote_leaves {
 	int sysfs, netdev; /* sysfs: -1 without */
+	int links;         /* rtnetlink, or -1 */
 	unsigned int max;
 	pthread_t thread;
 	bool started;
@@ -91,13 +100,26 @@ static void look(struct mote_leaves *leaves)
 	mote_triple_publish(&leaves->triple);
 }
 
+/* True if the kernel has told of a device; that it told more than may wait is ENOBUFS. */
+static bool was_told(int links)
+{
+	char byte;
+	int n = 0;
+
+	while (n < TOLD_MAX && (recv(links, &byte, 1, MSG_DONTWAIT) >= 0 || errno == ENOBUFS))
+		n++;
+	return n > 0;
+}
+
 /* True if all devices are to be looked at now. */
 static bool is_due(struct mote_leaves *leaves, uint64_t now)
 {
+	bool asked;
+
 	if (now < leaves->rest_until)
 		return false;
-	return atomic_exchange_explicit(&leaves->asked, false, memory_order_relaxed) ||
-	       now >= leaves->next;
+	asked = atomic_exchange_explicit(&leaves->asked, false, memory_order_relaxed);
+	return was_told(leaves->links) || asked || now >= leaves->next;
 }
 
 static void *watch(void *arg)
@@ -113,7 +135,7 @@ static void *watch(void *arg)
 			pthread_mutex_unlock(&leaves->lock);
 			look(leaves);
 			pthread_mutex_lock(&leaves->lock);
-			leaves->next = now + LOOK_NS;
+			leaves->next = now + (leaves->links < 0 ? LOOK_NS : TOLD_NS);
 			leaves->rest_until = now + REST * (mote_thread_now() - now);
 		}
 		if (!leaves->stop)
@@ -129,7 +151,25 @@ static void release(struct mote_leaves *leaves)
 		close(leaves->sysfs);
 	if (leaves->netdev >= 0)
 		close(leaves->netdev);
+	if (leaves->links >= 0)
+		close(leaves->links);
 	free(leaves);
+}
+
+/* Of the network namespace that /proc/net/dev is of: the caller's. -1: not to be had. */
+static int open_links(void)
+{
+	const struct sockaddr_nl groups = { .nl_family = AF_NETLINK, .nl_groups = RTMGRP_LINK };
+	const int size = TOLD_SIZE;
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+
+	if (fd < 0)
+		return -1;
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+	if (!bind(fd, (const struct sockaddr *)&groups, sizeof(groups)))
+		return fd;
+	close(fd);
+	return -1;
 }
 
 /* One block, touched; not malloc(), which memset() turns into calloc(), which need not touch. */
@@ -163,6 +203,7 @@ int mote_leaves_open(const char *sysfs, const char *netdev, unsigned int max,
 		return -ENOMEM;
 	leaves->sysfs = open(sysfs ? sysfs : "/sys/class/net", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	leaves->netdev = open(netdev ? netdev : "/proc/net/dev", O_RDONLY | O_CLOEXEC);
+	leaves->links = open_links();
 	err = leaves->netdev < 0 ? -errno : mote_thread_cond_init(&leaves->wake);
 	if (err) {
 		release(leaves);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Which network devices are leaves, that is, count towards the host's total: sysfs says so, and
- * looking takes system calls, so a thread does it every 10 s, and within five seconds when the loop
- * asks for a device that the thread has not seen (later, where a look takes more than 10 ms: it may
- * cost 1 % of a CPU). The rule, B10 of the field cases:
+ * looking takes system calls, so a thread does it, within five seconds after the kernel told of a
+ * device by rtnetlink or the loop asked for one that the thread has not seen (later, where a look
+ * takes more than 50 ms: it may cost 1 % of a CPU), and every ten minutes; without rtnetlink every
+ * 10 s. The rule, B10 of the field cases:
  *
  * - never: loopback, ifb, dummy; what has another device below it (bridge, bond, team, VLAN,
  *   macvlan, vxlan on a NIC), as sysfs shows by `lower_NAME` links;
@@ -21,8 +22,8 @@ struct mote_leaves;
 /*
  * In two steps, as mote_filesystems_open() and its run are, and for its reasons: open opens
  * `sysfs` (NULL: /sys/class/net) and `netdev` (NULL: /proc/net/dev) and allocates; a sysfs that is
- * not there is no error. Run starts the thread, which then calls pread, faccessat, futex and
- * clock_gettime only. At most `max` devices; others are 0. 0 or negative errno.
+ * not there is no error. Run starts the thread, which then calls pread, faccessat, recv,
+ * futex and clock_gettime only. At most `max` devices; others are 0. 0 or negative errno.
  */
 int mote_leaves_open(const char *sysfs, const char *netdev, unsigned int max,
 		     struct mote_leaves **out);

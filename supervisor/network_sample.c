@@ -24,8 +24,8 @@
 
 /*
  * TCP: what changes while nobody calls, what hooks do not see, and which sockets ended with all of
- * them left out. UDP: which sockets are gone,
- * where no hook tells, and where the hook's program was left out.
+ * them left out. UDP: which sockets are gone, where no hook tells, and where the hook's program was
+ * left out.
  */
 static bool walk_is_due(const struct mote_network *network, int file, uint64_t time, bool watched)
 {
@@ -36,7 +36,7 @@ static bool walk_is_due(const struct mote_network *network, int file, uint64_t t
 	/* Nobody wants to know, unless it is what fills the table that has ended unseen. */
 	if (file == FILE_TCP && !watched && sockets <= network->maps->nsockets / 2)
 		return false;
-	if (file == FILE_UDP && network->maps->has[MOTE_NET_DESTROY])
+	if (file == FILE_UDP && (!watched || network->maps->has[MOTE_NET_DESTROY]))
 		period = (period < least ? least : period) * WALK_SELDOM;
 	/* Dead ones may be what fills the table. */
 	if (file == FILE_UDP && sockets > network->maps->nsockets / 4)

@@ -190,15 +190,22 @@ static uint32_t take_mark(struct mote_slots *s, uint32_t slot, uint8_t mark)
 	return 1;
 }
 
+typedef uint64_t __attribute__((may_alias)) mark_word;
+
+/* The eight marks that begin with that of `slot`, a multiple of 8. */
+static mark_word *marks_from(const struct mote_slots *s, uint32_t slot)
+{
+	return (mark_word *)&s->m.marks->mark[slot];
+}
+
 /* Eight marks; the exchange is the barrier between the marks and the counters read after it. */
 static uint32_t take_marks(struct mote_slots *s, uint32_t slot)
 {
-	uint64_t *word = (uint64_t *)&s->m.marks->mark[slot];
 	uint32_t folded = 0;
 	union {
 		uint64_t word;
 		uint8_t mark[8];
-	} taken = { __atomic_exchange_n(word, 0, __ATOMIC_SEQ_CST) };
+	} taken = { __atomic_exchange_n(marks_from(s, slot), 0, __ATOMIC_SEQ_CST) };
 
 	for (unsigned int i = 0; i < 8 && slot + i < s->m.size; i++)
 		if (taken.mark[i])
@@ -211,7 +218,7 @@ uint32_t mote_slots_scan(struct mote_slots *s)
 	uint32_t folded = 0;
 
 	for (uint32_t slot = 0; slot < s->m.size; slot += 8)
-		if (__atomic_load_n((uint64_t *)&s->m.marks->mark[slot], __ATOMIC_RELAXED))
+		if (__atomic_load_n(marks_from(s, slot), __ATOMIC_RELAXED))
 			folded += take_marks(s, slot);
 	return folded;
 }

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # B10: the machine's network total is that of its leaf devices. In a network namespace of its own, a
 # bridge whose only way out is a veth, with what else this kernel can make (macvlan, VLAN, dummy),
-# moves bytes; `total` must be the veth's, and only the veth a leaf.
+# moves bytes; `total` must be the veth's, and only the bridge's ports are leaves. Then a port that
+# is down leaves the bridge: the only plain device there is, so that it becomes the only leaf.
 set -u
 top=${MOTE_TOP:-$(cd "$(dirname "$0")/../.." && pwd)}
 build=${MOTE_BUILD:-$top/build}
@@ -50,6 +51,9 @@ ip link add out0 type veth peer name in0 2>/dev/null || skip "this kernel has no
 ip link add br0 type bridge 2>/dev/null || skip "this kernel has no bridge"
 ip link set in0 netns "$host"
 ip link set out0 master br0
+ip link add out1 type veth peer name in1
+ip link set in1 netns "$host"
+ip link set out1 master br0
 others=br0
 ip link add link br0 name mac0 type macvlan 2>/dev/null && others+=" mac0"
 ip link add link br0 name br0.10 type vlan id 10 2>/dev/null && others+=" br0.10"
@@ -76,8 +80,11 @@ result "moted starts"
 	    time.sleep(0.002)
 EOF
 sleep 1
-timeout 20 "$build/mote" dump --json --socket "$socket" --streams netdev,cpu --interval 1s --frames 1 \
-	>"$work/rows" 2>>"$work/log"
+dump() {
+	timeout 20 "$build/mote" dump --json --socket "$socket" --streams netdev,cpu --interval 1s \
+		--frames 1 >"$work/rows" 2>>"$work/log"
+}
+dump
 result "the stream netdev is there"
 
 look() { # look CODE: python that sees `last`, device -> its newest row
@@ -95,11 +102,19 @@ look() { # look CODE: python that sees `last`, device -> its newest row
 
 look 'sys.exit(not (last["out0"]["tx_bytes"] >= 200 * 1000 and last["br0"]["tx_bytes"] >= 200 * 1000))'
 result "the bytes went through the veth and the bridge"
-look 'sys.exit({d for d, row in last.items() if row.get("leaf")} != {"out0"})'
-result "the veth is the only leaf of out0 $others"
+leaves_are() { # leaves_are NAME...
+	look 'sys.exit({d for d, row in last.items() if row.get("leaf")} != set("'"$*"'".split()))'
+}
+leaves_are out0 out1
+result "the bridge's ports are the only leaves of out0 out1 $others"
 look '
 fields = [f for f in last["out0"] if f.startswith(("rx_", "tx_"))]
 sys.exit(not (len(fields) == 16 and all(last["total"][f] == last["out0"][f] for f in fields)))'
 result "the total is the leaf's, in all sixteen counters"
+
+ip link set out1 nomaster
+for _ in {1..8}; do sleep 1; dump; leaves_are out1 && break; done
+leaves_are out1
+result "the port that left the bridge is a leaf, and the other one is none any more"
 echo "1..$n"
 exit $rc
