@@ -260,7 +260,7 @@ struct mote_event_ctl {
 /*
  * What is known of a cgroup, in the order of the fields of the stream `cgroup` (schema.def): ns,
  * bytes, pages counted in bytes, numbers. Up to MOTE_CGROUP_FAST it is what a walk gives
- * (cgroup.bpf.c); what comes behind is only in the text of cgroupfs.
+ * (cgroup_walk.bpf.c); what comes behind is only in the text of cgroupfs.
  */
 enum mote_cgroup_value {
 	MOTE_CGROUP_CPU_USAGE = 0,
@@ -370,7 +370,7 @@ static inline u32 mote_cgroup_place(u64 id, u32 mask)
 #define MOTE_CGROUP_NEW  128 /* cgroups that the index does not have, a walk */
 
 struct mote_cgroup_new {
-	u64 id, parent; /* parent 0: it is the root */
+	u64 id, parent; /* parent 0: the walk begins with it */
 	u32 level;
 	u32 name_len; /* without a NUL */
 	char name[MOTE_CGROUP_NAME];
@@ -381,7 +381,7 @@ struct mote_cgroup_ctl {
 	u32 known;       /* cgroups of this walk that the index has */
 	u32 unknown;     /* and those it does not have, of which `fresh` has the first */
 	u32 has_stat;    /* 1: it can read what memory.stat shows */
-	u32 pad0;
+	u32 root_level;  /* of where it begins: above 0 within a cgroup namespace */
 	struct mote_cgroup_new fresh[MOTE_CGROUP_NEW];
 };
 

@@ -263,13 +263,10 @@ static __always_inline struct mote_cgroup_slot *find(u64 id)
 	return NULL;
 }
 
-static __always_inline u64 parent_of(const struct cgroup *c)
-{
-	return c->level ? BPF_CORE_READ(c, self.parent, cgroup, kn, id) : 0;
-}
-
+/* What the walk begins with has nobody above it, wherever that is in the hierarchy. */
 static __always_inline void tell(const struct cgroup *c, u64 id)
 {
+	bool first = !cgroup_ctl.known && !cgroup_ctl.unknown;
 	u32 at = cgroup_ctl.unknown++;
 	struct mote_cgroup_new *fresh;
 	long len;
@@ -278,7 +275,7 @@ static __always_inline void tell(const struct cgroup *c, u64 id)
 		return;
 	fresh = &cgroup_ctl.fresh[at & (MOTE_CGROUP_NEW - 1)];
 	fresh->id = id;
-	fresh->parent = parent_of(c);
+	fresh->parent = first ? 0 : BPF_CORE_READ(c, self.parent, cgroup, kn, id);
 	fresh->level = c->level;
 	len = bpf_probe_read_kernel_str(fresh->name, sizeof(fresh->name), c->kn->name);
 	fresh->name_len = len > 0 ? len - 1 : 0;
@@ -314,9 +311,10 @@ static __always_inline void visit(const struct cgroup *c)
 		store(row, &s->row);
 }
 
-static __always_inline void begin(void)
+static __always_inline void begin(const struct cgroup *c)
 {
 	cgroup_ctl.begun++;
+	cgroup_ctl.root_level = c->level;
 	cgroup_ctl.known = cgroup_ctl.unknown = 0;
 	if (cgroup_ctl.begun == 1)
 		compat_find_memcg_places(&places);
@@ -334,7 +332,7 @@ int walk_flush(struct bpf_iter__cgroup *ctx)
 		return 0;
 	}
 	if (!ctx->meta->seq_num) {
-		begin();
+		begin(c);
 		cgroup_rstat_flush(c);
 	}
 	visit(c);
@@ -353,7 +351,7 @@ int walk_css_flush(struct bpf_iter__cgroup *ctx)
 		return 0;
 	}
 	if (!ctx->meta->seq_num) {
-		begin();
+		begin(c);
 		css_rstat_flush(&c->self);
 	}
 	visit(c);

@@ -199,6 +199,30 @@ def filtered():
     remove(os.path.join(ROOT, NAME))
 
 
+def namespaced():
+    """In a cgroup namespace, as a container has it, the root of the walk is not that of the hierarchy."""
+    unified = cgroup_root("cgroup2")
+    if not unified:
+        skip("a cgroup namespace", "cgroup version 2 is not mounted")
+        return
+    outer = os.path.join(unified, NAME)
+    os.makedirs(os.path.join(outer, "inner", "deep"), exist_ok=True)
+    join = f'echo 0 >{outer}/cgroup.procs && exec unshare -C -m '
+    mount = f"sh -c 'umount {unified} && mount -t cgroup2 none {unified} && exec \"$@\"' sh "
+    for what, more, top in (("its own mount", mount, "/"), ("the mount of the host", "", f"/{NAME}")):
+        moted = Moted(config={"cgroup": {"source": "iterator"}}, wrap=("sh", "-c", f'{join}{more}"$@"', "sh"))
+        rows = rows_of(moted)
+        base = top.rstrip("/")
+        want = {top, f"{base}/inner", f"{base}/inner/deep"}
+        check(f"in a cgroup namespace with {what} the rows are those of the mount", want <= set(rows) and
+              (more == "" or want == set(rows)), sorted(rows))
+        mine = rows.get(top) or {}
+        check(f"with {what}: where it begins has the use of its processes", (mine.get("cpu_usage") or 0) > 0 and
+              mine.get("cpu_user") is not None and mine.get("threads", 0) > 0, mine)
+        check("moted ends with 0", moted.stop() == 0, moted.log())
+    remove(outer)
+
+
 def main():
     if os.geteuid() != 0 or not ROOT or not os.access(ROOT, os.W_OK):
         skip("cgroups", "needs root and cgroupfs")
@@ -210,8 +234,10 @@ def main():
         polling()
         bounded()
         filtered()
+        namespaced()
     finally:
-        remove(os.path.join(ROOT, NAME))
+        for root in {ROOT, cgroup_root("cgroup2") or ROOT}:
+            remove(os.path.join(root, NAME))
 
 
 ROOT = cgroup_root()
