@@ -347,14 +347,26 @@ struct mote_cgroup_row {
 
 #define MOTE_CGROUP_NONE 0xffffffffu
 
+/* Values of the cgroup itself: what it has does not include what is below it. */
+#define MOTE_CGROUP_LOCAL                                                         \
+	(1ull << MOTE_CGROUP_CPU_PERIODS | 1ull << MOTE_CGROUP_CPU_THROTTLED |    \
+	 1ull << MOTE_CGROUP_CPU_THROTTLED_TIME | 1ull << MOTE_CGROUP_LOCAL_LOW | \
+	 1ull << MOTE_CGROUP_LOCAL_HIGH | 1ull << MOTE_CGROUP_LOCAL_MAX |         \
+	 1ull << MOTE_CGROUP_LOCAL_OOM | 1ull << MOTE_CGROUP_LOCAL_OOM_KILL |     \
+	 1ull << MOTE_CGROUP_THREADS | 1ull << MOTE_CGROUP_PROCESSES)
+
 /*
  * The index from ids to rows: an open hash table, its size a power of two. User space writes it
  * while no walk is under way, the walk only `seen`. An id is at most MOTE_CGROUP_PROBES slots
  * behind its place, mote_cgroup_place().
  */
 struct mote_cgroup_slot {
-	u64 id;   /* 0: free */
-	u32 row;  /* number of rows: `other`; MOTE_CGROUP_NONE: it is not shown */
+	u64 id; /* 0: free */
+	/*
+	 * The number of rows: it is summed in `other`. One more: so is one above it, which has all
+	 * of this one but MOTE_CGROUP_LOCAL. MOTE_CGROUP_NONE: it is not shown.
+	 */
+	u32 row;
 	u32 node; /* user space's */
 	u64 seen; /* the last walk, or listing, that saw it */
 };

@@ -236,7 +236,7 @@ static __always_inline void store(struct mote_cgroup_row *to, const struct mote_
 	to->written = cgroup_ctl.begun;
 }
 
-/* Those that there is no room for, summed. */
+/* Those that there is no room for, summed; of the split of CPU time what it is made of. */
 static __always_inline void add(struct mote_cgroup_row *to, const struct mote_cgroup_row *from)
 {
 	for (u32 i = 0; i < MOTE_CGROUP_FAST; i++) {
@@ -244,7 +244,22 @@ static __always_inline void add(struct mote_cgroup_row *to, const struct mote_cg
 			to->v[i] += from->v[i];
 	}
 	to->present |= from->present;
+	to->utime += from->utime;
+	to->stime += from->stime;
+	to->prev_utime += from->prev_utime;
+	to->prev_stime += from->prev_stime;
 	to->written = cgroup_ctl.begun;
+}
+
+/* Of one below those: what they do not have of it. */
+static __always_inline void add_local(struct mote_cgroup_row *to,
+				      const struct mote_cgroup_row *from)
+{
+	for (u32 i = 0; i < MOTE_CGROUP_FAST; i++) {
+		if (MOTE_CGROUP_LOCAL >> i & 1)
+			to->v[i] += from->v[i];
+	}
+	to->present |= from->present & MOTE_CGROUP_LOCAL;
 }
 
 static __always_inline struct mote_cgroup_slot *find(u64 id)
@@ -288,6 +303,7 @@ static __always_inline void visit(const struct cgroup *c)
 	struct mote_cgroup_row *row;
 	struct scratch *s;
 	u32 zero = 0, at;
+	bool part;
 
 	if (!slot) {
 		tell(c, id);
@@ -295,7 +311,8 @@ static __always_inline void visit(const struct cgroup *c)
 	}
 	slot->seen = cgroup_ctl.begun;
 	cgroup_ctl.known++;
-	at = slot->row;
+	part = slot->row == cgroup_max + 1;
+	at = part ? cgroup_max : slot->row;
 	row = at <= cgroup_max ? bpf_map_lookup_elem(&cgroup_rows, &at) : NULL;
 	s = bpf_map_lookup_elem(&cgroup_scratch, &zero);
 	if (!row || !s)
@@ -305,7 +322,9 @@ static __always_inline void visit(const struct cgroup *c)
 	SET(&s->row, DYING, (u32)c->nr_dying_descendants);
 	take_threads(&s->row, c);
 	take_controllers(&s->row, s, c);
-	if (at == cgroup_max)
+	if (part)
+		add_local(row, &s->row);
+	else if (at == cgroup_max)
 		add(row, &s->row);
 	else
 		store(row, &s->row);

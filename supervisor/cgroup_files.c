@@ -230,15 +230,21 @@ static void begin_node(struct mote_cgroup_files *files, uint32_t node)
 {
 	struct mote_cgroup_set *set = files->config.set;
 	uint32_t at = set->nodes[node].row;
-	struct mote_cgroup_row *row = &set->rows[at];
+	struct mote_cgroup_row *row = at < set->max ? &set->rows[at] : NULL;
 
 	/* What is summed has what moves each time only. */
-	files->slow = at < set->max && is_slow_due(files, row);
+	files->slow = row && is_slow_due(files, row);
 	if (!files->slow)
 		return;
 	row->slow = files->now;
 	remember(row);
 	row->missing = 0;
+}
+
+/* What is summed in `other` of one whose row is not its own. */
+static uint64_t summed(const struct mote_cgroup_set *set, uint32_t row)
+{
+	return row == set->max ? ~0ull : MOTE_CGROUP_LOCAL;
 }
 
 static bool is_due(const struct mote_cgroup_files *files, uint32_t node, unsigned int file)
@@ -249,7 +255,9 @@ static bool is_due(const struct mote_cgroup_files *files, uint32_t node, unsigne
 	if (!is_needed(files, file) ||
 	    (files->table[file].pace == MOTE_CGROUP_SLOW && !files->slow))
 		return false;
-	return row == set->max || !(set->rows[row].missing >> file & 1);
+	if (row >= set->max)
+		return files->table[file].gives & summed(set, row);
+	return !(set->rows[row].missing >> file & 1);
 }
 
 /* The next file that is to be read; false: none. */
@@ -478,7 +486,7 @@ static void take(struct mote_cgroup_files *files, const struct job *job, struct 
 	uint64_t gives = file->gives & ~files->config.given;
 	uint32_t row = set->nodes[job->node].row;
 
-	if (set->nodes[job->node].id != job->id || row > set->max)
+	if (set->nodes[job->node].id != job->id || row == MOTE_CGROUP_NONE)
 		return;
 	if (file->counts_lines) {
 		values.present = file->gives;
@@ -487,8 +495,8 @@ static void take(struct mote_cgroup_files *files, const struct job *job, struct 
 		files->stats.errors++;
 		return;
 	}
-	if (row == set->max) {
-		mote_cgroup_other_add(set, gives, &values);
+	if (row >= set->max) {
+		mote_cgroup_other_add(set, gives & summed(set, row), &values);
 		return;
 	}
 	mote_cgroup_row_take(&set->rows[row], gives, &values, files->now);

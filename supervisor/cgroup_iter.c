@@ -147,6 +147,8 @@ static bool is_root(const struct mote_cgroup_iter *iter, const struct mote_cgrou
 
 static void take_rows(struct mote_cgroup_iter *iter)
 {
+	struct mote_cgroup_row *other = &iter->set->rows[iter->set->max];
+
 	for (uint32_t i = 0; i < iter->set->fresh_row; i++) {
 		struct mote_cgroup_row *row = &iter->set->rows[i];
 
@@ -156,6 +158,8 @@ static void take_rows(struct mote_cgroup_iter *iter)
 			take_cputime(row);
 		row->changed = iter->now;
 	}
+	if (other->present & BIT(CPU_USAGE))
+		take_cputime(other);
 	mote_cgroup_other_done(iter->set, iter->now);
 	iter->before = iter->ctl->begun;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
  * The set of known cgroups, see cgroup_set.h. A cgroup that is added after the table of rows is
- * full is summed in `other`, if the one above it has a row of its own: what that one has includes
- * the children, and so would a sum of both. Nothing here fails after the start but for want of
- * room.
+ * full is summed in `other`, if none of those above it is: what that one has includes what is
+ * below, and so would a sum of both; only what is not so is summed of all. Nothing here fails after
+ * the start but for want of room.
  */
 #include "cgroup_set.h"
 
@@ -256,6 +256,21 @@ uint32_t mote_cgroup_set_path(const struct mote_cgroup_set *set, uint32_t node, 
 	return len;
 }
 
+/* Whether this one, or one above it, is summed in `other`. */
+static bool is_summed(const struct mote_cgroup_set *set, uint32_t node)
+{
+	for (uint32_t i = node; i != MOTE_CGROUP_NONE; i = above(set, i)) {
+		if (set->nodes[i].shown && set->nodes[i].row >= set->max)
+			return true;
+	}
+	return false;
+}
+
+static uint32_t row_of_others(const struct mote_cgroup_set *set, bool part)
+{
+	return set->max + part;
+}
+
 static bool is_shown(const struct mote_cgroup_set *set, uint32_t node)
 {
 	char path[MOTE_CGROUP_PATH];
@@ -275,9 +290,8 @@ static void begin_row(struct mote_cgroup_set *set, uint32_t row, uint32_t node, 
 /* A row of its own, the row of others, or none. */
 static uint32_t choose_row(struct mote_cgroup_set *set, uint32_t node, uint64_t now)
 {
-	const struct mote_cgroup_node *n = &set->nodes[node];
-
-	if (!is_shown(set, node))
+	set->nodes[node].shown = is_shown(set, node);
+	if (!set->nodes[node].shown)
 		return MOTE_CGROUP_NONE;
 	if (set->nfree || set->fresh_row < set->max) {
 		uint32_t row = take_row(set);
@@ -286,9 +300,7 @@ static uint32_t choose_row(struct mote_cgroup_set *set, uint32_t node, uint64_t 
 		return row;
 	}
 	set->dropped++;
-	return n->parent != MOTE_CGROUP_NONE && set->nodes[n->parent].row == set->max
-		       ? MOTE_CGROUP_NONE
-		       : set->max;
+	return row_of_others(set, is_summed(set, above(set, node)));
 }
 
 /* Without a name it is not shown, but may be summed. */
@@ -297,9 +309,15 @@ static void add_nameless(struct mote_cgroup_set *set, struct mote_cgroup_slot *s
 {
 	slot->node = MOTE_CGROUP_NONE;
 	slot->row = MOTE_CGROUP_NONE;
-	if (parent && parent->node != MOTE_CGROUP_NONE && parent->row < set->max)
-		slot->row = set->max;
+	if (parent && parent->row != MOTE_CGROUP_NONE)
+		slot->row = row_of_others(set, parent->node == MOTE_CGROUP_NONE ||
+						       is_summed(set, parent->node));
 	set->dropped++;
+}
+
+static bool is_other(const struct mote_cgroup_set *set, const struct mote_cgroup_slot *slot)
+{
+	return slot->row >= set->max && slot->row != MOTE_CGROUP_NONE;
 }
 
 bool mote_cgroup_set_add(struct mote_cgroup_set *set, uint64_t id, uint64_t parent,
@@ -328,7 +346,7 @@ bool mote_cgroup_set_add(struct mote_cgroup_set *set, uint64_t id, uint64_t pare
 		add_nameless(set, slot, up);
 	else
 		slot->row = set->nodes[node].row = choose_row(set, node, now);
-	set->others += slot->row == set->max;
+	set->others += is_other(set, slot);
 	return true;
 }
 
@@ -363,7 +381,7 @@ static void remove_slot(struct mote_cgroup_set *set, struct mote_cgroup_slot *sl
 {
 	if (slot->row < set->max)
 		end_row(set, slot->row, slot->id, now);
-	set->others -= slot->row == set->max;
+	set->others -= is_other(set, slot);
 	if (slot->node != MOTE_CGROUP_NONE)
 		drop_node(set, slot->node);
 	free_slot_at(set, slot);
@@ -426,6 +444,7 @@ void mote_cgroup_other_clear(struct mote_cgroup_set *set)
 	struct mote_cgroup_row *row = &set->rows[set->max];
 
 	memset(row->v, 0, sizeof(row->v));
+	row->utime = row->stime = row->prev_utime = row->prev_stime = 0;
 	row->present = 0;
 }
 

@@ -31,6 +31,7 @@ struct mote_cgroup_node {
 	uint32_t name; /* handle */
 	uint32_t level;
 	uint32_t next; /* of the free ones */
+	bool shown;
 };
 
 struct mote_cgroup_ended {

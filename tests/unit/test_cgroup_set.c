@@ -105,24 +105,33 @@ static void no_room(void **state)
 	}
 	assert_true(add(17, 1, "more", 1));
 	assert_int_equal(row_of(17), 16);
-	/* a part of `more`, which is summed as it is */
+	/* a part of `more`, which is summed as it is; and so is what is below it, at any level */
 	assert_true(add(18, 17, "part", 1));
-	assert_int_equal(row_of(18), MOTE_CGROUP_NONE);
+	assert_int_equal(row_of(18), 17);
+	assert_true(add(21, 18, "part", 1));
+	assert_int_equal(row_of(21), 17);
+	assert_true(add(22, 21, "part", 1));
+	assert_int_equal(row_of(22), 17);
 	assert_true(add(19, 2, "below", 1));
 	assert_int_equal(row_of(19), 16);
 	mote_cgroup_set_fill(&set, &fill);
 	assert_int_equal(fill.fill, 16);
 	assert_int_equal(fill.peak, 16);
-	assert_int_equal(fill.dropped, 3);
-	assert_int_equal(set.others, 2);
+	assert_int_equal(fill.dropped, 5);
+	assert_int_equal(set.others, 5);
 	/* nodes end, too: the rest has no name, and is known all the same */
 	for (unsigned int i = 0; i < 20; i++)
 		assert_true(add(100 + i, 1, "x", 1));
 	assert_int_equal(mote_cgroup_set_find(&set, 119)->node, MOTE_CGROUP_NONE);
 	assert_int_equal(row_of(119), 16);
+	assert_true(add(120, 119, "x", 1) && add(121, 22, "x", 1));
+	assert_int_equal(row_of(120), 17);
+	assert_int_equal(row_of(121), 17);
+	mote_cgroup_set_remove(&set, 121, 2);
+	mote_cgroup_set_remove(&set, 120, 2);
 	for (unsigned int i = 0; i < 20; i++)
 		mote_cgroup_set_remove(&set, 100 + i, 2);
-	assert_int_equal(set.others, 2);
+	assert_int_equal(set.others, 5);
 	mote_cgroup_set_remove(&set, 2, 2);
 	assert_true(add(20, 1, "new", 3));
 	assert_true(row_of(20) < 16);
