@@ -271,14 +271,19 @@ static uint32_t row_of_others(const struct mote_cgroup_set *set, bool part)
 	return set->max + part;
 }
 
-static bool is_shown(const struct mote_cgroup_set *set, uint32_t node)
+uint32_t mote_cgroup_set_path_below(const struct mote_cgroup_set *set, uint32_t parent,
+				    struct mote_text name, char *buf, uint32_t size)
 {
-	char path[MOTE_CGROUP_PATH];
-	uint32_t len = mote_cgroup_set_path(set, node, path, sizeof(path));
+	uint32_t len = 0;
 
-	/* One that is too long is nobody's pattern. */
-	return mote_cgroup_shown(set->options, (struct mote_text){ path, len },
-				 set->nodes[node].level);
+	if (name.len + 1 < size)
+		len = mote_cgroup_set_path(set, parent, buf, size - 1 - (uint32_t)name.len);
+	if (!len)
+		return 0;
+	if (len > 1)
+		buf[len++] = '/';
+	memcpy(buf + len, name.data, name.len);
+	return len + (uint32_t)name.len;
 }
 
 static void begin_row(struct mote_cgroup_set *set, uint32_t row, uint32_t node, uint64_t now)
@@ -290,7 +295,6 @@ static void begin_row(struct mote_cgroup_set *set, uint32_t row, uint32_t node, 
 /* A row of its own, the row of others, or none. */
 static uint32_t choose_row(struct mote_cgroup_set *set, uint32_t node, uint64_t now)
 {
-	set->nodes[node].shown = is_shown(set, node);
 	if (!set->nodes[node].shown)
 		return MOTE_CGROUP_NONE;
 	if (set->nfree || set->fresh_row < set->max) {
@@ -303,16 +307,69 @@ static uint32_t choose_row(struct mote_cgroup_set *set, uint32_t node, uint64_t 
 	return row_of_others(set, is_summed(set, above(set, node)));
 }
 
-/* Without a name it is not shown, but may be summed. */
-static void add_nameless(struct mote_cgroup_set *set, struct mote_cgroup_slot *slot,
-			 const struct mote_cgroup_slot *parent)
+enum view { SHOWN, ABOVE, HIDDEN };
+
+/* Decided by the path, before it takes any room. One that is too long is nobody's pattern. */
+static enum view view_of(const struct mote_cgroup_set *set, uint32_t parent, struct mote_text name)
 {
+	bool root = parent == MOTE_CGROUP_NONE;
+	unsigned int level = root ? 0 : set->nodes[parent].level + 1;
+	char text[MOTE_CGROUP_PATH] = "/";
+	uint32_t len = root ? 1 : mote_cgroup_set_path_below(set, parent, name, text, sizeof(text));
+	struct mote_text path = { text, len };
+
+	if (mote_cgroup_shown(set->options, path, level))
+		return SHOWN;
+	return mote_cgroup_shown_below(set->options, path, level) ? ABOVE : HIDDEN;
+}
+
+/*
+ * Gives it a node. What is hidden, and all below it, has one only for the paths of events, where
+ * there is plenty of room.
+ */
+static uint32_t place(struct mote_cgroup_set *set, uint64_t id, uint32_t parent,
+		      struct mote_text name, enum view view, uint64_t now)
+{
+	uint32_t node;
+
+	if (view == HIDDEN && set->used_nodes >= set->nnodes / 4)
+		return MOTE_CGROUP_NONE;
+	node = make_node(set, id, parent, name, now);
+	if (node != MOTE_CGROUP_NONE)
+		set->nodes[node].shown = view == SHOWN;
+	return node;
+}
+
+/* Of one without a node: it is not shown, but may be summed. */
+static uint32_t row_of_nameless(struct mote_cgroup_set *set, uint32_t parent, enum view view)
+{
+	set->dropped += view != HIDDEN;
+	if (view != SHOWN)
+		return MOTE_CGROUP_NONE;
+	return row_of_others(set, parent != MOTE_CGROUP_NONE && is_summed(set, parent));
+}
+
+static void begin_slot(struct mote_cgroup_set *set, struct mote_cgroup_slot *slot, uint32_t parent,
+		       struct mote_text name, uint64_t now)
+{
+	enum view view = view_of(set, parent, name);
+
+	slot->node = place(set, slot->id, parent, name, view, now);
+	if (slot->node == MOTE_CGROUP_NONE)
+		slot->row = row_of_nameless(set, parent, view);
+	else
+		slot->row = set->nodes[slot->node].row = choose_row(set, slot->node, now);
+}
+
+/* Nothing is known of its name. */
+static void begin_slot_below(struct mote_cgroup_set *set, struct mote_cgroup_slot *slot,
+			     uint32_t row)
+{
+	bool hidden = row == MOTE_CGROUP_NONE;
+
 	slot->node = MOTE_CGROUP_NONE;
-	slot->row = MOTE_CGROUP_NONE;
-	if (parent && parent->row != MOTE_CGROUP_NONE)
-		slot->row = row_of_others(set, parent->node == MOTE_CGROUP_NONE ||
-						       is_summed(set, parent->node));
-	set->dropped++;
+	slot->row = hidden ? MOTE_CGROUP_NONE : row_of_others(set, true);
+	set->dropped += !hidden;
 }
 
 static bool is_other(const struct mote_cgroup_set *set, const struct mote_cgroup_slot *slot)
@@ -325,7 +382,6 @@ bool mote_cgroup_set_add(struct mote_cgroup_set *set, uint64_t id, uint64_t pare
 {
 	struct mote_cgroup_slot *slot = id ? mote_cgroup_set_find(set, id) : NULL;
 	const struct mote_cgroup_slot *up = parent ? mote_cgroup_set_find(set, parent) : NULL;
-	uint32_t node = MOTE_CGROUP_NONE;
 
 	if (slot) {
 		slot->seen = seen;
@@ -338,14 +394,12 @@ bool mote_cgroup_set_add(struct mote_cgroup_set *set, uint64_t id, uint64_t pare
 		set->dropped++;
 		return false;
 	}
-	if (!up || up->node != MOTE_CGROUP_NONE)
-		node = make_node(set, id, up ? up->node : MOTE_CGROUP_NONE, name, now);
-	*slot = (struct mote_cgroup_slot){ .id = id, .node = node, .seen = seen };
+	*slot = (struct mote_cgroup_slot){ .id = id, .seen = seen };
 	set->known++;
-	if (node == MOTE_CGROUP_NONE)
-		add_nameless(set, slot, up);
+	if (up && up->node == MOTE_CGROUP_NONE)
+		begin_slot_below(set, slot, up->row);
 	else
-		slot->row = set->nodes[node].row = choose_row(set, node, now);
+		begin_slot(set, slot, up ? up->node : MOTE_CGROUP_NONE, name, now);
 	set->others += is_other(set, slot);
 	return true;
 }

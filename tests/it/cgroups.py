@@ -188,7 +188,7 @@ def levels():
         skip("levels of cgroups", "cgroup version 2 is not mounted")
         return
     paths, top = [], os.path.join(unified, NAME)
-    for i in range(7):
+    for i in range(12):
         paths += [os.path.join(top, *f"a{i}/b/c/d".split("/")[:n]) for n in range(1, 5)]
     for path in paths:
         os.makedirs(path, exist_ok=True)
