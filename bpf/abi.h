@@ -260,7 +260,7 @@ struct mote_event_ctl {
 /*
  * What is known of a cgroup, in the order of the fields of the stream `cgroup` (schema.def): ns,
  * bytes, pages counted in bytes, numbers. Up to MOTE_CGROUP_FAST it is what a walk gives
- * (cgroup.bpf.c); what comes behind is only in the text of cgroupfs.
+ * (cgroup_walk.bpf.c); what comes behind is only in the text of cgroupfs.
  */
 enum mote_cgroup_value {
 	MOTE_CGROUP_CPU_USAGE = 0,
@@ -347,14 +347,26 @@ struct mote_cgroup_row {
 
 #define MOTE_CGROUP_NONE 0xffffffffu
 
+/* Values of the cgroup itself: what it has does not include what is below it. */
+#define MOTE_CGROUP_LOCAL                                                         \
+	(1ull << MOTE_CGROUP_CPU_PERIODS | 1ull << MOTE_CGROUP_CPU_THROTTLED |    \
+	 1ull << MOTE_CGROUP_CPU_THROTTLED_TIME | 1ull << MOTE_CGROUP_LOCAL_LOW | \
+	 1ull << MOTE_CGROUP_LOCAL_HIGH | 1ull << MOTE_CGROUP_LOCAL_MAX |         \
+	 1ull << MOTE_CGROUP_LOCAL_OOM | 1ull << MOTE_CGROUP_LOCAL_OOM_KILL |     \
+	 1ull << MOTE_CGROUP_THREADS | 1ull << MOTE_CGROUP_PROCESSES)
+
 /*
  * The index from ids to rows: an open hash table, its size a power of two. User space writes it
  * while no walk is under way, the walk only `seen`. An id is at most MOTE_CGROUP_PROBES slots
  * behind its place, mote_cgroup_place().
  */
 struct mote_cgroup_slot {
-	u64 id;   /* 0: free */
-	u32 row;  /* number of rows: `other`; MOTE_CGROUP_NONE: it is not shown */
+	u64 id; /* 0: free */
+	/*
+	 * The number of rows: it is summed in `other`. One more: so is one above it, which has all
+	 * of this one but MOTE_CGROUP_LOCAL. MOTE_CGROUP_NONE: it is not shown.
+	 */
+	u32 row;
 	u32 node; /* user space's */
 	u64 seen; /* the last walk, or listing, that saw it */
 };
@@ -370,7 +382,7 @@ static inline u32 mote_cgroup_place(u64 id, u32 mask)
 #define MOTE_CGROUP_NEW  128 /* cgroups that the index does not have, a walk */
 
 struct mote_cgroup_new {
-	u64 id, parent; /* parent 0: it is the root */
+	u64 id, parent; /* parent 0: the walk begins with it */
 	u32 level;
 	u32 name_len; /* without a NUL */
 	char name[MOTE_CGROUP_NAME];
@@ -381,7 +393,7 @@ struct mote_cgroup_ctl {
 	u32 known;       /* cgroups of this walk that the index has */
 	u32 unknown;     /* and those it does not have, of which `fresh` has the first */
 	u32 has_stat;    /* 1: it can read what memory.stat shows */
-	u32 pad0;
+	u32 root_level;  /* of where it begins: above 0 within a cgroup namespace */
 	struct mote_cgroup_new fresh[MOTE_CGROUP_NEW];
 };
 

@@ -236,7 +236,7 @@ static __always_inline void store(struct mote_cgroup_row *to, const struct mote_
 	to->written = cgroup_ctl.begun;
 }
 
-/* Those that there is no room for, summed. */
+/* Those that there is no room for, summed; of the split of CPU time what it is made of. */
 static __always_inline void add(struct mote_cgroup_row *to, const struct mote_cgroup_row *from)
 {
 	for (u32 i = 0; i < MOTE_CGROUP_FAST; i++) {
@@ -244,7 +244,22 @@ static __always_inline void add(struct mote_cgroup_row *to, const struct mote_cg
 			to->v[i] += from->v[i];
 	}
 	to->present |= from->present;
+	to->utime += from->utime;
+	to->stime += from->stime;
+	to->prev_utime += from->prev_utime;
+	to->prev_stime += from->prev_stime;
 	to->written = cgroup_ctl.begun;
+}
+
+/* Of one below those: what they do not have of it. */
+static __always_inline void add_local(struct mote_cgroup_row *to,
+				      const struct mote_cgroup_row *from)
+{
+	for (u32 i = 0; i < MOTE_CGROUP_FAST; i++) {
+		if (MOTE_CGROUP_LOCAL >> i & 1)
+			to->v[i] += from->v[i];
+	}
+	to->present |= from->present & MOTE_CGROUP_LOCAL;
 }
 
 static __always_inline struct mote_cgroup_slot *find(u64 id)
@@ -263,13 +278,10 @@ static __always_inline struct mote_cgroup_slot *find(u64 id)
 	return NULL;
 }
 
-static __always_inline u64 parent_of(const struct cgroup *c)
-{
-	return c->level ? BPF_CORE_READ(c, self.parent, cgroup, kn, id) : 0;
-}
-
+/* What the walk begins with has nobody above it, wherever that is in the hierarchy. */
 static __always_inline void tell(const struct cgroup *c, u64 id)
 {
+	bool first = !cgroup_ctl.known && !cgroup_ctl.unknown;
 	u32 at = cgroup_ctl.unknown++;
 	struct mote_cgroup_new *fresh;
 	long len;
@@ -278,7 +290,7 @@ static __always_inline void tell(const struct cgroup *c, u64 id)
 		return;
 	fresh = &cgroup_ctl.fresh[at & (MOTE_CGROUP_NEW - 1)];
 	fresh->id = id;
-	fresh->parent = parent_of(c);
+	fresh->parent = first ? 0 : BPF_CORE_READ(c, self.parent, cgroup, kn, id);
 	fresh->level = c->level;
 	len = bpf_probe_read_kernel_str(fresh->name, sizeof(fresh->name), c->kn->name);
 	fresh->name_len = len > 0 ? len - 1 : 0;
@@ -291,6 +303,7 @@ static __always_inline void visit(const struct cgroup *c)
 	struct mote_cgroup_row *row;
 	struct scratch *s;
 	u32 zero = 0, at;
+	bool part;
 
 	if (!slot) {
 		tell(c, id);
@@ -298,7 +311,8 @@ static __always_inline void visit(const struct cgroup *c)
 	}
 	slot->seen = cgroup_ctl.begun;
 	cgroup_ctl.known++;
-	at = slot->row;
+	part = slot->row == cgroup_max + 1;
+	at = part ? cgroup_max : slot->row;
 	row = at <= cgroup_max ? bpf_map_lookup_elem(&cgroup_rows, &at) : NULL;
 	s = bpf_map_lookup_elem(&cgroup_scratch, &zero);
 	if (!row || !s)
@@ -308,7 +322,9 @@ static __always_inline void visit(const struct cgroup *c)
 	SET(&s->row, DYING, (u32)c->nr_dying_descendants);
 	take_threads(&s->row, c);
 	take_controllers(&s->row, s, c);
-	if (at == cgroup_max)
+	if (part)
+		add_local(row, &s->row);
+	else if (at == cgroup_max)
 		add(row, &s->row);
 	else
 		store(row, &s->row);
@@ -323,13 +339,15 @@ static __always_inline void clear_others(void)
 	if (!others)
 		return;
 	others->present = 0;
+	others->utime = others->stime = others->prev_utime = others->prev_stime = 0;
 	__builtin_memset(others->v, 0, sizeof(others->v));
 }
 
-static __always_inline void begin(void)
+static __always_inline void begin(const struct cgroup *c)
 {
 	clear_others();
 	cgroup_ctl.begun++;
+	cgroup_ctl.root_level = c->level;
 	cgroup_ctl.known = cgroup_ctl.unknown = 0;
 	if (cgroup_ctl.begun == 1)
 		compat_find_memcg_places(&places);
@@ -347,7 +365,7 @@ int walk_flush(struct bpf_iter__cgroup *ctx)
 		return 0;
 	}
 	if (!ctx->meta->seq_num) {
-		begin();
+		begin(c);
 		cgroup_rstat_flush(c);
 	}
 	visit(c);
@@ -366,7 +384,7 @@ int walk_css_flush(struct bpf_iter__cgroup *ctx)
 		return 0;
 	}
 	if (!ctx->meta->seq_num) {
-		begin();
+		begin(c);
 		css_rstat_flush(&c->self);
 	}
 	visit(c);

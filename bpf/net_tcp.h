@@ -164,8 +164,8 @@ static __always_inline void tcp_settle(struct mote_socket *s, u32 slot, const st
 	struct tcp_numbers n;
 
 	tcp_numbers(&n, sk);
-	if (state == TCP_CLOSE && !n.received && !n.acked) {
-		/* tcp_disconnect(), or it never came to a connection */
+	if (state == TCP_CLOSE && tcp_is_reset(&n)) {
+		tcp_forget_truth(s);
 		s->write_seq = write;
 		s->copied_seq = copied;
 		s->flags &= ~MOTE_SOCKET_NEW;
@@ -257,12 +257,16 @@ static __always_inline void tcp_released(struct mote_slot_cpu *cpu, const struct
 		if (!net_wants(sk, IPPROTO_TCP))
 			return;
 	}
-	if (now.state == TCP_LISTEN)
+	if (now.state == TCP_LISTEN && s)
 		return;
 	if (!s)
 		s = tcp_open_late(sk, now.state, &slot);
 	if (!s)
 		return;
+	if (now.state == TCP_LISTEN) {
+		net_count_new(net_address(sk), slot, MOTE_TCP, NOT_THIS_WAY, NOT_THIS_WAY);
+		return;
+	}
 	tcp_released_slot(s, slot, sk, now.state);
 	if (s->state != now.state || s->hash != now.hash)
 		tcp_came_to(s, slot, now.hash, now.state);

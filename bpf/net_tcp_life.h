@@ -76,10 +76,16 @@ static __always_inline u32 tcp_event(int oldstate, int newstate)
 }
 
 /*
- * A slot whose connection has ended, perhaps unheard. The kernel's own counts were read at each
- * release after a FIN; of one that was last heard of before that they are behind, and say nothing,
- * if they are not `known` otherwise.
+ * It has ended, and what the kernel counted cannot be had any more. That was read at each release
+ * after a FIN, but of one that was last heard of before that it is behind, and says nothing.
  */
+static __always_inline void tcp_forget_truth(struct mote_socket *s)
+{
+	if (s->hash && tcp_stage(s->state) <= tcp_stage(TCP_ESTABLISHED))
+		s->flags &= ~MOTE_SOCKET_TRUTH;
+}
+
+/* A slot whose connection has ended, perhaps unheard; `known`: the kernel's counts of it are. */
 NET_FUNCTION int tcp_lost(u32 slot, u32 known)
 {
 	struct mote_socket *s = bpf_map_lookup_elem(&net_sockets, &slot);
@@ -88,8 +94,8 @@ NET_FUNCTION int tcp_lost(u32 slot, u32 known)
 	if (!s)
 		return 0;
 	event = s->protocol == MOTE_TCP ? tcp_event(s->state, TCP_CLOSE) : 0;
-	if (!known && tcp_stage(s->state) <= tcp_stage(TCP_ESTABLISHED))
-		s->flags &= ~MOTE_SOCKET_TRUTH;
+	if (!known)
+		tcp_forget_truth(s);
 	if (event)
 		net_tell(0, slot, event, s->state);
 	net_close(s, slot);

@@ -156,18 +156,24 @@ static __always_inline bool tcp_set_truth(struct mote_socket *s, const struct so
 	return accepted || taken;
 }
 
-/* tcp_disconnect() has set the numbers back, or there never was a connection. */
-static __always_inline bool tcp_is_reset(const struct sock *sk, const struct tcp_numbers *n)
+/* In CLOSE: tcp_disconnect() has set the numbers back, or there never was a connection. */
+static __always_inline bool tcp_is_reset(const struct tcp_numbers *n)
 {
-	return !n->acked && !n->received && BPF_CORE_READ(sk, __sk_common.skc_state) == TCP_CLOSE;
+	return !n->acked && !n->received;
 }
 
 static __always_inline bool tcp_truth(struct mote_socket *s, const struct sock *sk)
 {
+	u8 state = BPF_CORE_READ(sk, __sk_common.skc_state);
 	struct tcp_numbers n;
 
-	return s->state != TCP_LISTEN && tcp_numbers(&n, sk) && !tcp_is_reset(sk, &n) &&
-	       tcp_set_truth(s, sk, &n);
+	if (s->state == TCP_LISTEN || !tcp_numbers(&n, sk))
+		return false;
+	if (state == TCP_CLOSE && tcp_is_reset(&n))
+		return false;
+	if (state == TCP_CLOSE && tcp_fin_went(sk, &n, s->flags))
+		s->flags |= MOTE_SOCKET_FIN_SENT;
+	return tcp_set_truth(s, sk, &n);
 }
 
 /* Of the way that `moved` went. */

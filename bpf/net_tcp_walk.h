@@ -31,7 +31,7 @@ static __always_inline bool tcp_last_look(struct mote_socket *s)
 	const struct sock *sk = (const void *)s->slot.key;
 	struct tcp_numbers n;
 
-	if (!tcp_numbers(&n, sk) || (!n.acked && !n.received))
+	if (!tcp_numbers(&n, sk) || tcp_is_reset(&n))
 		return false;
 	if (tcp_fin_went(sk, &n, s->flags))
 		s->flags |= MOTE_SOCKET_FIN_SENT;

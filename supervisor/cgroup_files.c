@@ -259,7 +259,11 @@ static bool is_due(const struct mote_cgroup_files *files, uint32_t node, unsigne
 	const struct mote_cgroup_set *set = files->config.set;
 	uint32_t row = set->nodes[node].row;
 
-	return is_needed(files, file) && (row == set->max || !(set->rows[row].missing >> file & 1));
+	if (!is_needed(files, file))
+		return false;
+	if (row >= set->max)
+		return files->table[file].gives & mote_cgroup_files_summed(set, row);
+	return !(set->rows[row].missing >> file & 1);
 }
 
 static bool has_row(const struct mote_cgroup_files *files, uint32_t node)

@@ -87,6 +87,12 @@ enum {
 	MOTE_CGROUP_STEPS = MOTE_CGROUP_STEP_READ + MOTE_CGROUP_READS_MAX
 };
 
+/* What is summed in `other` of one whose row is not its own. */
+static inline uint64_t mote_cgroup_files_summed(const struct mote_cgroup_set *set, uint32_t row)
+{
+	return row == set->max ? ~0ull : MOTE_CGROUP_LOCAL;
+}
+
 /* The next file that is to be read; false: none. */
 bool mote_cgroup_files_next(struct mote_cgroup_files *files, uint32_t *node, uint32_t *file);
 /* What the cgroup had done when its slow files were read: what they say is of this moment. */

@@ -38,7 +38,7 @@ static void take_values(struct mote_cgroup_files *files, const struct mote_cgrou
 	uint64_t gives = file->gives & ~files->config.given;
 	uint32_t row = set->nodes[job->node].row;
 
-	if (set->nodes[job->node].id != job->id || row > set->max)
+	if (set->nodes[job->node].id != job->id || row == MOTE_CGROUP_NONE)
 		return;
 	if (file->counts_lines) {
 		values.present = job->full ? 0 : file->gives;
@@ -47,8 +47,8 @@ static void take_values(struct mote_cgroup_files *files, const struct mote_cgrou
 		files->stats.errors++;
 		return;
 	}
-	if (row == set->max) {
-		mote_cgroup_other_add(set, gives, &values);
+	if (row >= set->max) {
+		mote_cgroup_other_add(set, gives & mote_cgroup_files_summed(set, row), &values);
 		return;
 	}
 	mote_cgroup_row_take(&set->rows[row], gives, &values, files->now);

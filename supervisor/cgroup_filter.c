@@ -55,6 +55,44 @@ bool mote_cgroup_matches(const char *patterns, struct mote_text path)
 	return false;
 }
 
+/* A path that begins with this one may match: the pattern's text agrees as far as both go, or it
+ * has a star by then. */
+static bool may_match_below(struct mote_text pattern, struct mote_text path)
+{
+	for (size_t i = 0; i <= path.len; i++) {
+		char next = i < path.len ? path.data[i] : '/';
+
+		if (i == pattern.len)
+			return false;
+		if (pattern.data[i] == '*')
+			return true;
+		if (pattern.data[i] != '?' && pattern.data[i] != next)
+			return false;
+	}
+	return true;
+}
+
+bool mote_cgroup_shown_below(const struct mote_options *options, struct mote_text path,
+			     unsigned int level)
+{
+	const char *patterns = options->cgroup_include;
+
+	if (!level)
+		return true; /* nothing is below of "/" as patterns go */
+	if (options->cgroup_depth && level >= options->cgroup_depth)
+		return false;
+	if (mote_cgroup_matches(options->cgroup_exclude, path))
+		return false;
+	while (*patterns) {
+		size_t len = strcspn(patterns, " ");
+
+		if (len && may_match_below((struct mote_text){ patterns, len }, path))
+			return true;
+		patterns += len + (patterns[len] == ' ');
+	}
+	return false;
+}
+
 bool mote_cgroup_shown(const struct mote_options *options, struct mote_text path,
 		       unsigned int level)
 {

@@ -13,5 +13,8 @@ bool mote_cgroup_matches(const char *patterns, struct mote_text path);
 /* By [cgroup] include, exclude and depth; the root has level 0. */
 bool mote_cgroup_shown(const struct mote_options *options, struct mote_text path,
 		       unsigned int level);
+/* Whether one below it may be shown, where it itself is not. */
+bool mote_cgroup_shown_below(const struct mote_options *options, struct mote_text path,
+			     unsigned int level);
 
 #endif

@@ -139,17 +139,27 @@ static void take_cputime(struct mote_cgroup_row *row)
 	row->present |= BIT(CPU_USER) | BIT(CPU_SYSTEM);
 }
 
+/* Of the hierarchy: its CPU time is the machine's, which the walk does not give. */
+static bool is_root(const struct mote_cgroup_iter *iter, const struct mote_cgroup_row *row)
+{
+	return !iter->ctl->root_level && !iter->set->nodes[row->node].level;
+}
+
 static void take_rows(struct mote_cgroup_iter *iter)
 {
+	struct mote_cgroup_row *other = &iter->set->rows[iter->set->max];
+
 	for (uint32_t i = 0; i < iter->set->fresh_row; i++) {
 		struct mote_cgroup_row *row = &iter->set->rows[i];
 
 		if (!row->changed || row->written <= iter->before)
 			continue;
-		if (row->present & BIT(CPU_USAGE) && iter->set->nodes[row->node].level)
+		if (row->present & BIT(CPU_USAGE) && !is_root(iter, row))
 			take_cputime(row);
 		row->changed = iter->now;
 	}
+	if (other->present & BIT(CPU_USAGE))
+		take_cputime(other);
 	mote_cgroup_other_done(iter->set, iter->now);
 	iter->before = iter->ctl->begun;
 }
@@ -163,7 +173,7 @@ static void take_root_cpu(struct mote_cgroup_iter *iter)
 	for (uint32_t i = 0; text.len && i < iter->set->fresh_row; i++) {
 		struct mote_cgroup_row *row = &iter->set->rows[i];
 
-		if (!row->changed || iter->set->nodes[row->node].level)
+		if (!row->changed || !is_root(iter, row))
 			continue;
 		if (!mote_parse_cgroup(mote_cgroup_files(2, &n), text, &values))
 			mote_cgroup_row_take(row, CPU_STAT, &values, iter->now);

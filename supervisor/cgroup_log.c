@@ -62,18 +62,16 @@ static void pack_path(msgpack_packer *pk, const struct mote_cgroup_set *set,
 {
 	const struct mote_cgroup_slot *parent = mote_cgroup_set_find(set, event->parent);
 	char path[MOTE_CGROUP_PATH];
-	uint32_t len = 0, room = sizeof(path) - 1 - event->name_len;
+	uint32_t len = 0;
 
 	if (event->parent && parent && parent->node != MOTE_CGROUP_NONE)
-		len = mote_cgroup_set_path(set, parent->node, path, room);
-	if (!len) {
+		len = mote_cgroup_set_path_below(set, parent->node,
+						 (struct mote_text){ event->name, event->name_len },
+						 path, sizeof(path));
+	if (len)
+		mote_pack_text(pk, path, len);
+	else
 		msgpack_pack_nil(pk);
-		return;
-	}
-	if (len > 1)
-		path[len++] = '/';
-	memcpy(path + len, event->name, event->name_len);
-	mote_pack_text(pk, path, len + event->name_len);
 }
 
 static void pack_id(msgpack_packer *pk, uint64_t id)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
  * The set of known cgroups, see cgroup_set.h. A cgroup that is added after the table of rows is
- * full is summed in `other`, if the one above it has a row of its own: what that one has includes
- * the children, and so would a sum of both. Nothing here fails after the start but for want of
- * room.
+ * full is summed in `other`, if none of those above it is: what that one has includes what is
+ * below, and so would a sum of both; only what is not so is summed of all. Nothing here fails after
+ * the start but for want of room.
  */
 #include "cgroup_set.h"
 
@@ -256,14 +256,34 @@ uint32_t mote_cgroup_set_path(const struct mote_cgroup_set *set, uint32_t node, 
 	return len;
 }
 
-static bool is_shown(const struct mote_cgroup_set *set, uint32_t node)
+/* Whether this one, or one above it, is summed in `other`. */
+static bool is_summed(const struct mote_cgroup_set *set, uint32_t node)
 {
-	char path[MOTE_CGROUP_PATH];
-	uint32_t len = mote_cgroup_set_path(set, node, path, sizeof(path));
+	for (uint32_t i = node; i != MOTE_CGROUP_NONE; i = above(set, i)) {
+		if (set->nodes[i].shown && set->nodes[i].row >= set->max)
+			return true;
+	}
+	return false;
+}
 
-	/* One that is too long is nobody's pattern. */
-	return mote_cgroup_shown(set->options, (struct mote_text){ path, len },
-				 set->nodes[node].level);
+static uint32_t row_of_others(const struct mote_cgroup_set *set, bool part)
+{
+	return set->max + part;
+}
+
+uint32_t mote_cgroup_set_path_below(const struct mote_cgroup_set *set, uint32_t parent,
+				    struct mote_text name, char *buf, uint32_t size)
+{
+	uint32_t len = 0;
+
+	if (name.len + 1 < size)
+		len = mote_cgroup_set_path(set, parent, buf, size - 1 - (uint32_t)name.len);
+	if (!len)
+		return 0;
+	if (len > 1)
+		buf[len++] = '/';
+	memcpy(buf + len, name.data, name.len);
+	return len + (uint32_t)name.len;
 }
 
 static void begin_row(struct mote_cgroup_set *set, uint32_t row, uint32_t node, uint64_t now)
@@ -275,9 +295,7 @@ static void begin_row(struct mote_cgroup_set *set, uint32_t row, uint32_t node, 
 /* A row of its own, the row of others, or none. */
 static uint32_t choose_row(struct mote_cgroup_set *set, uint32_t node, uint64_t now)
 {
-	const struct mote_cgroup_node *n = &set->nodes[node];
-
-	if (!is_shown(set, node))
+	if (!set->nodes[node].shown)
 		return MOTE_CGROUP_NONE;
 	if (set->nfree || set->fresh_row < set->max) {
 		uint32_t row = take_row(set);
@@ -286,20 +304,77 @@ static uint32_t choose_row(struct mote_cgroup_set *set, uint32_t node, uint64_t 
 		return row;
 	}
 	set->dropped++;
-	return n->parent != MOTE_CGROUP_NONE && set->nodes[n->parent].row == set->max
-		       ? MOTE_CGROUP_NONE
-		       : set->max;
+	return row_of_others(set, is_summed(set, above(set, node)));
 }
 
-/* Without a name it is not shown, but may be summed. */
-static void add_nameless(struct mote_cgroup_set *set, struct mote_cgroup_slot *slot,
-			 const struct mote_cgroup_slot *parent)
+enum view { SHOWN, ABOVE, HIDDEN };
+
+/* Decided by the path, before it takes any room. One that is too long is nobody's pattern. */
+static enum view view_of(const struct mote_cgroup_set *set, uint32_t parent, struct mote_text name)
 {
+	bool root = parent == MOTE_CGROUP_NONE;
+	unsigned int level = root ? 0 : set->nodes[parent].level + 1;
+	char text[MOTE_CGROUP_PATH] = "/";
+	uint32_t len = root ? 1 : mote_cgroup_set_path_below(set, parent, name, text, sizeof(text));
+	struct mote_text path = { text, len };
+
+	if (mote_cgroup_shown(set->options, path, level))
+		return SHOWN;
+	return mote_cgroup_shown_below(set->options, path, level) ? ABOVE : HIDDEN;
+}
+
+/*
+ * Gives it a node. What is hidden, and all below it, has one only for the paths of events, where
+ * there is plenty of room.
+ */
+static uint32_t place(struct mote_cgroup_set *set, uint64_t id, uint32_t parent,
+		      struct mote_text name, enum view view, uint64_t now)
+{
+	uint32_t node;
+
+	if (view == HIDDEN && set->used_nodes >= set->nnodes / 4)
+		return MOTE_CGROUP_NONE;
+	node = make_node(set, id, parent, name, now);
+	if (node != MOTE_CGROUP_NONE)
+		set->nodes[node].shown = view == SHOWN;
+	return node;
+}
+
+/* Of one without a node: it is not shown, but may be summed. */
+static uint32_t row_of_nameless(struct mote_cgroup_set *set, uint32_t parent, enum view view)
+{
+	set->dropped += view != HIDDEN;
+	if (view != SHOWN)
+		return MOTE_CGROUP_NONE;
+	return row_of_others(set, parent != MOTE_CGROUP_NONE && is_summed(set, parent));
+}
+
+static void begin_slot(struct mote_cgroup_set *set, struct mote_cgroup_slot *slot, uint32_t parent,
+		       struct mote_text name, uint64_t now)
+{
+	enum view view = view_of(set, parent, name);
+
+	slot->node = place(set, slot->id, parent, name, view, now);
+	if (slot->node == MOTE_CGROUP_NONE)
+		slot->row = row_of_nameless(set, parent, view);
+	else
+		slot->row = set->nodes[slot->node].row = choose_row(set, slot->node, now);
+}
+
+/* Nothing is known of its name. */
+static void begin_slot_below(struct mote_cgroup_set *set, struct mote_cgroup_slot *slot,
+			     uint32_t row)
+{
+	bool hidden = row == MOTE_CGROUP_NONE;
+
 	slot->node = MOTE_CGROUP_NONE;
-	slot->row = MOTE_CGROUP_NONE;
-	if (parent && parent->node != MOTE_CGROUP_NONE && parent->row < set->max)
-		slot->row = set->max;
-	set->dropped++;
+	slot->row = hidden ? MOTE_CGROUP_NONE : row_of_others(set, true);
+	set->dropped += !hidden;
+}
+
+static bool is_other(const struct mote_cgroup_set *set, const struct mote_cgroup_slot *slot)
+{
+	return slot->row >= set->max && slot->row != MOTE_CGROUP_NONE;
 }
 
 bool mote_cgroup_set_add(struct mote_cgroup_set *set, uint64_t id, uint64_t parent,
@@ -307,7 +382,6 @@ bool mote_cgroup_set_add(struct mote_cgroup_set *set, uint64_t id, uint64_t pare
 {
 	struct mote_cgroup_slot *slot = id ? mote_cgroup_set_find(set, id) : NULL;
 	const struct mote_cgroup_slot *up = parent ? mote_cgroup_set_find(set, parent) : NULL;
-	uint32_t node = MOTE_CGROUP_NONE;
 
 	if (slot) {
 		slot->seen = seen;
@@ -320,15 +394,13 @@ bool mote_cgroup_set_add(struct mote_cgroup_set *set, uint64_t id, uint64_t pare
 		set->dropped++;
 		return false;
 	}
-	if (!up || up->node != MOTE_CGROUP_NONE)
-		node = make_node(set, id, up ? up->node : MOTE_CGROUP_NONE, name, now);
-	*slot = (struct mote_cgroup_slot){ .id = id, .node = node, .seen = seen };
+	*slot = (struct mote_cgroup_slot){ .id = id, .seen = seen };
 	set->known++;
-	if (node == MOTE_CGROUP_NONE)
-		add_nameless(set, slot, up);
+	if (up && up->node == MOTE_CGROUP_NONE)
+		begin_slot_below(set, slot, up->row);
 	else
-		slot->row = set->nodes[node].row = choose_row(set, node, now);
-	set->others += slot->row == set->max;
+		begin_slot(set, slot, up ? up->node : MOTE_CGROUP_NONE, name, now);
+	set->others += is_other(set, slot);
 	return true;
 }
 
@@ -363,7 +435,7 @@ static void remove_slot(struct mote_cgroup_set *set, struct mote_cgroup_slot *sl
 {
 	if (slot->row < set->max)
 		end_row(set, slot->row, slot->id, now);
-	set->others -= slot->row == set->max;
+	set->others -= is_other(set, slot);
 	if (slot->node != MOTE_CGROUP_NONE)
 		drop_node(set, slot->node);
 	free_slot_at(set, slot);
@@ -426,6 +498,7 @@ void mote_cgroup_other_clear(struct mote_cgroup_set *set)
 	struct mote_cgroup_row *row = &set->rows[set->max];
 
 	memset(row->v, 0, sizeof(row->v));
+	row->utime = row->stime = row->prev_utime = row->prev_stime = 0;
 	row->present = 0;
 }
 

@@ -31,6 +31,7 @@ struct mote_cgroup_node {
 	uint32_t name; /* handle */
 	uint32_t level;
 	uint32_t next; /* of the free ones */
+	bool shown;
 };
 
 struct mote_cgroup_ended {
@@ -90,6 +91,9 @@ void mote_cgroup_set_sweep(struct mote_cgroup_set *set, uint64_t seen, uint64_t 
 /* Writes the node's path, without a NUL, and returns its length; 0 if it does not fit. */
 uint32_t mote_cgroup_set_path(const struct mote_cgroup_set *set, uint32_t node, char *buf,
 			      uint32_t size);
+/* The same of one of that name below `parent`. */
+uint32_t mote_cgroup_set_path_below(const struct mote_cgroup_set *set, uint32_t parent,
+				    struct mote_text name, char *buf, uint32_t size);
 /* Sets those of a row's values that are in `gives`. A value that is not present becomes absent. */
 void mote_cgroup_row_take(struct mote_cgroup_row *row, uint64_t gives,
 			  const struct mote_cgroup_values *values, uint64_t now);

@@ -95,6 +95,8 @@ static int open_probes(struct mote_cgroups *cgroups)
 		.slots = mote_cgroup_index_size(options->tables_cgroups),
 		.event_bytes = whole_power(options->tables_cgroup_events),
 		.hierarchy = wants_walk(cgroups) ? 0 : cgroups->layout.hierarchy,
+		/* Paths are those of the mount, as the files are that are read beside the walk. */
+		.root = cgroups->layout.root[MOTE_CGROUP_UNIFIED],
 		.btf = options->mote_btf,
 		.uid = (uid_t)-1,
 		.gid = (gid_t)-1,

@@ -117,7 +117,10 @@ static int try_walk(const struct mote_probes_cgroup *p)
 
 static int attach_walk(struct mote_probes_cgroup *p, struct bpf_program *program)
 {
-	union bpf_iter_link_info info = { .cgroup = { .order = BPF_CGROUP_ITER_DESCENDANTS_PRE } };
+	union bpf_iter_link_info info = {
+		.cgroup = { .order = BPF_CGROUP_ITER_DESCENDANTS_PRE,
+			    .cgroup_fd = p->config->root > 0 ? (u32)p->config->root : 0 },
+	};
 	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
 	int err;
 

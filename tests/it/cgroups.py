@@ -181,6 +181,42 @@ def bounded():
     remove(os.path.join(ROOT, NAME))
 
 
+def levels():
+    """Fewer rows than cgroups of many levels: `other` has each cgroup's use once, as kernel 6.1's iterator sums it."""
+    unified = cgroup_root("cgroup2")
+    if not unified:
+        skip("levels of cgroups", "cgroup version 2 is not mounted")
+        return
+    paths, top = [], os.path.join(unified, NAME)
+    for i in range(12):
+        paths += [os.path.join(top, *f"a{i}/b/c/d".split("/")[:n]) for n in range(1, 5)]
+    for path in paths:
+        os.makedirs(path, exist_ok=True)
+    sleepers = [spawn("sh", "-c", f"echo 0 >{path}/cgroup.procs && exec sleep 1000") for path in paths]
+    time.sleep(0.5)
+    moted = Moted(config={"tables": {"cgroups": 16}, "cgroup": {"source": "iterator", "include": f"/{NAME}/*"}})
+    rows = rows_of(moted)
+    other = rows["other"]
+    missing = [path for path in paths if path[len(unified):] not in rows]
+    tops = [path for path in missing if os.path.dirname(path) not in missing]
+
+    def usage(path):
+        with open(os.path.join(path, "cpu.stat"), encoding="ascii") as file:
+            words = dict(line.split() for line in file)
+        return [int(words[name]) for name in ("usage_usec", "user_usec", "system_usec")]
+    want = list(map(sum, zip(*map(usage, tops))))
+    got = [other[name] // 1000 for name in ("cpu_usage", "cpu_user", "cpu_system")]
+    check(f"{len(missing)} without a row, below {len(tops)}: their threads", len(missing) == len(paths) - 16 and
+          other["threads"] == len(missing), (other, missing))
+    check("and their CPU time, once", abs(got[0] - want[0]) <= len(tops) and
+          abs(got[1] + got[2] - got[0]) <= 2 * len(tops), (got, want))
+    check("moted ends with 0", moted.stop() == 0, moted.log())
+    for sleeper in sleepers:
+        sleeper.kill()
+        sleeper.wait()
+    remove(top)
+
+
 def filtered():
     for name in ("a/x", "a/y", "b/z/deep"):
         Group(*name.split("/"))
@@ -199,6 +235,30 @@ def filtered():
     remove(os.path.join(ROOT, NAME))
 
 
+def namespaced():
+    """In a cgroup namespace, as a container has it, the root of the walk is not that of the hierarchy."""
+    unified = cgroup_root("cgroup2")
+    if not unified:
+        skip("a cgroup namespace", "cgroup version 2 is not mounted")
+        return
+    outer = os.path.join(unified, NAME)
+    os.makedirs(os.path.join(outer, "inner", "deep"), exist_ok=True)
+    join = f'echo 0 >{outer}/cgroup.procs && exec unshare -C -m '
+    mount = f"sh -c 'umount {unified} && mount -t cgroup2 none {unified} && exec \"$@\"' sh "
+    for what, more, top in (("its own mount", mount, "/"), ("the mount of the host", "", f"/{NAME}")):
+        moted = Moted(config={"cgroup": {"source": "iterator"}}, wrap=("sh", "-c", f'{join}{more}"$@"', "sh"))
+        rows = rows_of(moted)
+        base = top.rstrip("/")
+        want = {top, f"{base}/inner", f"{base}/inner/deep"}
+        check(f"in a cgroup namespace with {what} the rows are those of the mount", want <= set(rows) and
+              (more == "" or want == set(rows)), sorted(rows))
+        mine = rows.get(top) or {}
+        check(f"with {what}: where it begins has the use of its processes", (mine.get("cpu_usage") or 0) > 0 and
+              mine.get("cpu_user") is not None and mine.get("threads", 0) > 0, mine)
+        check("moted ends with 0", moted.stop() == 0, moted.log())
+    remove(outer)
+
+
 def main():
     if os.geteuid() != 0 or not ROOT or not os.access(ROOT, os.W_OK):
         skip("cgroups", "needs root and cgroupfs")
@@ -209,9 +269,12 @@ def main():
         churn("inotify", "--probes", "none")
         polling()
         bounded()
+        levels()
         filtered()
+        namespaced()
     finally:
-        remove(os.path.join(ROOT, NAME))
+        for root in {ROOT, cgroup_root("cgroup2") or ROOT}:
+            remove(os.path.join(root, NAME))
 
 
 ROOT = cgroup_root()

@@ -104,8 +104,8 @@ def room():
             "socket": {"queue": "16MiB", "arena": "64MiB"}}
 
 
-def cgroup_root():
-    """The hierarchy whose directories moted shows, or None."""
+def cgroup_root(*names):
+    """Where the first of these is mounted; by default the hierarchy whose directories moted shows, or None."""
     with open("/proc/self/mountinfo", encoding="ascii", errors="replace") as file:
         mounts = [line.split() for line in file]
     found = {}
@@ -116,7 +116,8 @@ def cgroup_root():
         elif rest[0] == "cgroup":
             for option in rest[2].split(","):
                 found.setdefault(option, words[4])
-    return next((found[name] for name in ("memory", "cpuacct", "cpu", "cgroup2") if name in found), None)
+    names = names or ("memory", "cpuacct", "cpu", "cgroup2")
+    return next((found[name] for name in names if name in found), None)
 
 
 class Moted:

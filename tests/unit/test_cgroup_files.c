@@ -128,7 +128,7 @@ static int do_read(const struct mote_sqe *sqe)
 	else if (strstr(path, "cgroup.threads"))
 		text = "1\n";
 	else if (strstr(path, "cpu.stat"))
-		text = "usage_usec 7\nuser_usec 3\nsystem_usec 4\n";
+		text = "usage_usec 7\nuser_usec 3\nsystem_usec 4\nnr_periods 5\n";
 	else if (strstr(path, "memory.current"))
 		text = "4096\n";
 	else if (strstr(path, "cpu.max"))
@@ -342,6 +342,29 @@ static void settled(void **state)
 	end();
 }
 
+/* Of those that have no row: what is below one that is summed adds what that one has not got. */
+static void others(void **state)
+{
+	const struct mote_cgroup_row *other;
+	char name[] = "x00";
+
+	begin_with(0);
+	for (uint64_t id = 4; id < 65; id++) {
+		name[1] = (char)('0' + id / 10);
+		name[2] = (char)('0' + id % 10);
+		add(id, 2, name);
+	}
+	add(65, 1, "top");
+	for (uint64_t id = 66; id < 70; id++)
+		add(id, id - 1, "below");
+	sample(ms(1000));
+	other = &set.rows[64];
+	assert_int_equal(other->v[MOTE_CGROUP_CPU_USAGE], 7000);
+	assert_int_equal(other->v[MOTE_CGROUP_MEMORY_CURRENT], 4096);
+	assert_int_equal(other->v[MOTE_CGROUP_CPU_PERIODS], 5 * 5);
+	end();
+}
+
 /* A sample whose first round hangs on the timer; returns how many rounds came after it. */
 static unsigned int sample_ahead(uint64_t now)
 {
@@ -438,6 +461,7 @@ int main(void)
 		BOTH(chains),
 		cmocka_unit_test_setup_teardown(little_room, without_slots, NULL),
 		BOTH(settled),
+		BOTH(others),
 		BOTH(ahead_takes_one_round),
 		BOTH(ahead_of_new),
 		BOTH(replaced_meanwhile),

@@ -105,24 +105,33 @@ static void no_room(void **state)
 	}
 	assert_true(add(17, 1, "more", 1));
 	assert_int_equal(row_of(17), 16);
-	/* a part of `more`, which is summed as it is */
+	/* a part of `more`, which is summed as it is; and so is what is below it, at any level */
 	assert_true(add(18, 17, "part", 1));
-	assert_int_equal(row_of(18), MOTE_CGROUP_NONE);
+	assert_int_equal(row_of(18), 17);
+	assert_true(add(21, 18, "part", 1));
+	assert_int_equal(row_of(21), 17);
+	assert_true(add(22, 21, "part", 1));
+	assert_int_equal(row_of(22), 17);
 	assert_true(add(19, 2, "below", 1));
 	assert_int_equal(row_of(19), 16);
 	mote_cgroup_set_fill(&set, &fill);
 	assert_int_equal(fill.fill, 16);
 	assert_int_equal(fill.peak, 16);
-	assert_int_equal(fill.dropped, 3);
-	assert_int_equal(set.others, 2);
+	assert_int_equal(fill.dropped, 5);
+	assert_int_equal(set.others, 5);
 	/* nodes end, too: the rest has no name, and is known all the same */
 	for (unsigned int i = 0; i < 20; i++)
 		assert_true(add(100 + i, 1, "x", 1));
 	assert_int_equal(mote_cgroup_set_find(&set, 119)->node, MOTE_CGROUP_NONE);
 	assert_int_equal(row_of(119), 16);
+	assert_true(add(120, 119, "x", 1) && add(121, 22, "x", 1));
+	assert_int_equal(row_of(120), 17);
+	assert_int_equal(row_of(121), 17);
+	mote_cgroup_set_remove(&set, 121, 2);
+	mote_cgroup_set_remove(&set, 120, 2);
 	for (unsigned int i = 0; i < 20; i++)
 		mote_cgroup_set_remove(&set, 100 + i, 2);
-	assert_int_equal(set.others, 2);
+	assert_int_equal(set.others, 5);
 	mote_cgroup_set_remove(&set, 2, 2);
 	assert_true(add(20, 1, "new", 3));
 	assert_true(row_of(20) < 16);
@@ -275,12 +284,81 @@ static void filters(void **state)
 	assert_int_equal(set.dropped, 0);
 }
 
+/* What is hidden takes no room from what is not, whoever comes first. */
+static void hidden_takes_no_room(void **state)
+{
+	strcpy(options.cgroup_include, "/kubepods* /a?/b");
+	options.cgroup_depth = 3;
+	add(1, 0, "", 1);
+	add(2, 1, "user.slice", 1);
+	for (unsigned int i = 0; i < 40; i++)
+		assert_true(add(100 + i, 2, "session.scope", 1));
+	add(3, 1, "kubepods", 1);
+	for (unsigned int i = 0; i < 12; i++)
+		assert_true(add(200 + i, 3, "pod", 1));
+	add(4, 1, "ax", 1);
+	add(5, 4, "b", 1);
+	add(6, 5, "c", 1);
+	for (unsigned int i = 0; i < 40; i++)
+		assert_true(add(300 + i, 6, "too deep", 1));
+	for (unsigned int i = 0; i < 12; i++)
+		assert_true(row_of(200 + i) < 16);
+	assert_string_equal(path_of(6), "/ax/b/c");
+	assert_true(row_of(3) < 16 && row_of(5) < 16 && row_of(6) < 16);
+	assert_int_equal(row_of(4), MOTE_CGROUP_NONE);
+	assert_int_equal(row_of(139), MOTE_CGROUP_NONE);
+	assert_int_equal(row_of(339), MOTE_CGROUP_NONE);
+	assert_int_equal(set.dropped, 0);
+	assert_int_equal(set.others, 0);
+	/* and what is shown is summed, whether it has a name or not */
+	add(7, 1, "kubepods.slice", 1);
+	for (unsigned int i = 0; i < 40; i++)
+		assert_true(add(400 + i, 1, "kubepods-pod", 1));
+	assert_int_equal(mote_cgroup_set_find(&set, 439)->node, MOTE_CGROUP_NONE);
+	assert_int_equal(row_of(439), 16);
+	assert_true(add(500, 1, "user-2.slice", 1));
+	assert_int_equal(row_of(500), MOTE_CGROUP_NONE);
+}
+
+static bool below(const char *path, unsigned int level)
+{
+	return mote_cgroup_shown_below(&options, (struct mote_text){ path, strlen(path) }, level);
+}
+
+static void may_be_shown_below(void **state)
+{
+	strcpy(options.cgroup_include, "/a/b/c /d*/e /f/?/g");
+	strcpy(options.cgroup_exclude, "/dx");
+	assert_true(below("/", 0));
+	assert_true(below("/a", 1) && below("/a/b", 2));
+	assert_false(below("/a/c", 2) || below("/ab", 1) || below("/b", 1));
+	assert_true(below("/d", 1) && below("/dy/z", 2));
+	assert_false(below("/dx", 1) || below("/dx/y", 2));
+	assert_true(below("/f/x", 2));
+	assert_false(below("/f/xx", 2));
+	options.cgroup_depth = 2;
+	assert_true(below("/a", 1));
+	assert_false(below("/a/b", 2));
+	strcpy(options.cgroup_include, "*/z");
+	options.cgroup_depth = 0;
+	assert_true(below("/any/where", 2));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 	const struct CMUnitTest tests[] = {
-		TEST(paths),  TEST(parent_gone), TEST(no_room),  TEST(index_holds), TEST(sweep),
-		TEST(values), TEST(ended),       TEST(patterns), TEST(filters),
+		TEST(paths),
+		TEST(parent_gone),
+		TEST(no_room),
+		TEST(index_holds),
+		TEST(sweep),
+		TEST(values),
+		TEST(ended),
+		TEST(patterns),
+		TEST(filters),
+		TEST(hidden_takes_no_room),
+		TEST(may_be_shown_below),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
