@@ -197,7 +197,8 @@ static void judge(char **folders, bool quick)
 	tap(!strangers(pid), "the actor has no other rows");
 	check_total("");
 	close(order[1]);
-	need(waitpid(pid, &status, 0) == pid && !status, "the actor");
+	need(waitpid(pid, &status, 0) == pid, "the actor");
+	tap(!status, "the actor ends well: status %#x", (unsigned int)status);
 	until = session_ms() + 20000;
 	while (!gone(pid) && session_ms() < until && session_listen(200))
 		;
