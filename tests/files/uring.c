@@ -37,8 +37,11 @@ struct ring {
 
 static struct io_uring_sqe *get(struct ring *r)
 {
-	struct io_uring_sqe *sqe = io_uring_get_sqe(&r->ring);
+	struct io_uring_sqe *sqe;
 
+	/* The polling thread may complete a request before it says that its entry is free. */
+	while (!(sqe = io_uring_get_sqe(&r->ring)) && r->ring.flags & IORING_SETUP_SQPOLL)
+		usleep(1000);
 	need(sqe != NULL, "room in the ring");
 	return sqe;
 }
