@@ -296,15 +296,15 @@ static __always_inline void compat_find_memcg_places(struct compat_memcg_places 
 }
 
 /*
- * The inner file of a stacked file system (overlayfs), which is asked for after the outer: 6.8 has
- * a bit of f_mode of its own for it (FMODE_BACKING); before, it is the only kind of file that is
- * opened without notifications (FMODE_NONOTIFY) and read by a process. Delete the second at 6.8.
+ * The inner file of a stacked file system (overlayfs, passthrough of fuse), which is asked for after
+ * the outer. FMODE_BACKING (6.5) had another number up to 6.13, of which stable kernels took part.
+ * FMODE_NOACCOUNT is set with it, and was set on inner files before; no descriptor has it.
  */
-extern int LINUX_KERNEL_VERSION __kconfig;
+#define FMODE_NOACCOUNT 0x20000000u
 
 static __always_inline bool compat_is_backing(u32 f_mode)
 {
-	return f_mode & (LINUX_KERNEL_VERSION >= KERNEL_VERSION(6, 8, 0) ? 0x1000000u : 0x4000000u);
+	return f_mode & FMODE_NOACCOUNT;
 }
 
 #endif

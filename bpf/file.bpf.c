@@ -101,12 +101,16 @@ static __always_inline int permission(struct file *file, int side)
 	struct file_thread *t = file_thread(false);
 	bool regular = mode & F_REGULAR, kernels = false;
 
-	if ((!t && !regular) || compat_is_backing(mode))
+	if (compat_is_backing(mode))
 		return 0;
-	if (t && t->kernels) {
+	/* In two steps, or the compiler ORs a pointer that may be NULL, which the verifier refuses. */
+	if (!t) {
+		if (!regular)
+			return 0;
+	} else if (t->kernels) {
 		kernels = t->kernels == (u64)file;
 		t->kernels = 0;
-	} else if (t && (regular ? is_there(&t->side[side], file) : !t->side[side].file)) {
+	} else if (regular ? is_there(&t->side[side], file) : !t->side[side].file) {
 		return 0;
 	}
 	if (side == READ)
