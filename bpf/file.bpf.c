@@ -71,10 +71,8 @@ static __always_inline void turn(u64 file, int side, bool kernels)
 	if (TURN_FIRST)
 		s->place = place;
 	file_settle(s, &count, side);
-	s->base = count.bytes;
-	s->calls = (u32)count.calls;
-	s->place = place;
 	s->file = identity;
+	*(volatile u32 *)&s->place = place;
 }
 
 __noinline int turn_to_read(u64 file, u32 kernels)
@@ -218,6 +216,7 @@ static __always_inline void count_again(struct file_thread *t, int side)
 	struct task_struct *task = (void *)bpf_get_current_task();
 	struct file_side *s = &t->side[side];
 	struct file_count count, since;
+	u32 place = s->place;
 
 	load_count(&count, task, side);
 	file_since(&since, s, &count);
@@ -226,13 +225,12 @@ static __always_inline void count_again(struct file_thread *t, int side)
 		return;
 	}
 	if (edges_wanted && side == WRITE)
-		edge_turn(t, &count, WRITE, s->place);
+		edge_turn(t, &count, WRITE, place);
 	else if (edges_wanted)
 		t->sent -= since.bytes;
 	file_settle(s, &count, side);
-	s->base = count.bytes;
-	s->calls = (u32)count.calls;
 	s->file = 2;
+	*(volatile u32 *)&s->place = place;
 }
 
 static __always_inline void copy_below(void)
@@ -442,17 +440,20 @@ ENTRY(file_aio_complete, aio_complete_rw, struct kiocb *kiocb, s64 result)
  * bytes are settled by now, and come with the next walk. The snapshot is taken before anything of a
  * thread is looked at, so that no byte is in both.
  */
-static __always_inline void show(const struct file_thread *t, const struct task_struct *task,
-				 u64 walk, int side)
+static __always_inline void show(struct file_thread *t, const struct task_struct *task, u64 walk,
+				 int side)
 {
-	const struct file_side *s = &t->side[side];
+	struct file_side *s = &t->side[side];
 	u32 place = *(const volatile u32 *)&s->place, slot = 0;
 	struct mote_access *a = place <= OTHER ? NULL : file_at(place, &slot);
 	struct file_side seen = {};
 	struct file_count count, since;
 
-	if (!a)
+	if (!a) { /* its file may get a slot by now */
+		if (place != NOWHERE && s->file > SEVERAL)
+			s->file = LOOK_AGAIN;
 		return;
+	}
 	if (a->walk != walk) {
 		a->settled = a->moved;
 		a->pending = (struct mote_moved){};

@@ -255,16 +255,24 @@ static __always_inline void file_add(u32 place, int side, u64 bytes, u64 calls)
 	slots_mark(FILES, slot);
 }
 
-/* What has come since the thread turned to its file. A thread's number may be another's by now. */
-static __always_inline void file_settle(const struct file_side *s, const struct file_count *count,
+/*
+ * What has come since the thread turned to its file; it is nowhere then. A thread's number may be
+ * another's by now.
+ */
+static __always_inline void file_settle(struct file_side *s, const struct file_count *count,
 					int side)
 {
+	u32 place = s->place;
 	struct file_count since;
 
-	if (count->bytes < s->base)
-		return;
-	file_since(&since, s, count);
-	file_add(s->place, side, since.bytes, since.calls);
+	/* First: a walk that looks now must not add what gets into the slot below. */
+	*(volatile u32 *)&s->place = NOWHERE;
+	if (count->bytes >= s->base) {
+		file_since(&since, s, count);
+		file_add(place, side, since.bytes, since.calls);
+	}
+	s->base = count->bytes;
+	s->calls = (u32)count->calls;
 }
 
 /* Both sides of a thread that leaves its files. */
@@ -278,9 +286,6 @@ static __always_inline void file_leave(struct file_thread *t, const struct task_
 	if (edges_wanted)
 		edge_turn(t, &count, side, NOWHERE);
 	file_settle(s, &count, side);
-	s->base = count.bytes;
-	s->calls = (u32)count.calls;
-	s->place = NOWHERE;
 	s->file = 0;
 }
 

@@ -23,7 +23,7 @@ ARRAY(file_cpus, struct mote_slot_cpu, 1);
 /* The file that a thread is at in one direction. */
 struct file_side {
 	u64 base; /* ioac.rchar or wchar when it came there */
-	u64 file; /* file_identity(), or one of SEVERAL; 0: look again */
+	u64 file; /* file_identity(), LOOK_AGAIN or up to SEVERAL; 0: at none */
 	u32 place;
 	u32 calls; /* syscr or syscw when it came there, the lower half */
 };
@@ -34,7 +34,8 @@ enum { READ, WRITE };
  * `file` from 2 up to here: since the thread came there it makes one call that the kernel counts so
  * many times, see file_copy() in file.bpf.c. No file_identity() is as small, but by chance.
  */
-#define SEVERAL 15
+#define SEVERAL    15
+#define LOOK_AGAIN 1 /* in any case, at the next call */
 
 struct file_thread {
 	struct file_side side[2];
