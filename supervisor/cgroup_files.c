@@ -20,6 +20,7 @@
 #define JOBS_FEW   8  /* and descriptors are few */
 #define TEXT_MIN   (16 * 1024)
 #define PATHS_MIN  (4 * 1024)
+#define FEW        16 /* cgroups that may come to those of a host with few */
 #define SLOW_SHARE 10 /* of the slow files of all cgroups so many are read at once, a tenth */
 #define NS_PER_MS  1000000ull
 
@@ -112,14 +113,17 @@ static void measure(const struct mote_cgroup_files *files, uint32_t *bytes, uint
 	*count += (nslow + SLOW_SHARE - 1) / SLOW_SHARE;
 }
 
-/* A round uses no more memory than this, but for a file that is longer by itself. */
+/*
+ * A round uses no more memory than this, but for a file that is longer by itself. For a quarter
+ * more cgroups than there are, and some: with still more a tick takes a second round.
+ */
 static void settle_rounds(struct mote_cgroup_files *files)
 {
-	uint32_t likely = mote_cgroup_set_likely(files->config.set), bytes, count;
+	uint32_t used = files->config.set->used_nodes, likely = used + used / 4 + FEW, bytes, count;
 
 	measure(files, &bytes, &count);
 	files->text_room = clamp(likely * bytes, TEXT_MIN, MOTE_CGROUP_TEXT);
-	files->path_room = clamp(files->text_room / 4, PATHS_MIN, MOTE_CGROUP_PATHS);
+	files->path_room = clamp(files->text_room / 16, PATHS_MIN, MOTE_CGROUP_PATHS);
 	files->njobs = clamp(likely * count, JOBS_MIN < files->njobs ? JOBS_MIN : files->njobs,
 			     files->njobs);
 	mote_lazy_touch(files, offsetof(struct mote_cgroup_files, jobs) +

@@ -11,6 +11,7 @@ import time
 from lib import BUILD, DATA, KEY, MORE, TOP, Moted, Rows, cgroup_root, check, run, skip, spawn
 
 NAME = f"mote-it-{os.getpid()}"
+CHURN = f"churn-{os.getpid()}-"
 RATE = 1000
 SECONDS = float(os.environ.get("CHURN", "4"))
 
@@ -67,7 +68,7 @@ def churn_for(seconds, made):
     began = time.monotonic()
     while (past := time.monotonic() - began) < seconds:
         while made[0] < past * RATE:
-            path = os.path.join(ROOT, NAME, f"churn{made[0]}")
+            path = os.path.join(ROOT, NAME, f"{CHURN}{made[0]}")
             os.mkdir(path)
             os.rmdir(path)
             made[0] += 1
@@ -92,7 +93,7 @@ def churn(what, *args, config=None):
         if not frame or frame.type != DATA or frame.name != "cgroup_event":
             continue
         for row in map(stream.dict, frame.rows):
-            if row["name"].startswith("churn"):
+            if row["name"].startswith(CHURN):
                 kinds[row["type"]] += 1
                 ids.add(row["id"])
                 quiet = time.monotonic()
