@@ -124,7 +124,9 @@ struct mote_file_verdicts {
 /* The array map `file_ctl`, one value. */
 struct mote_file_ctl {
 	u64 walk, walked; /* walks of threads begun, and the last that came to its end */
-	u64 no_thread;    /* threads that found no room: what they move is not seen */
+	u64 no_thread;    /* calls of threads that found no room: what they move is not seen */
+	u64 threads;      /* entries in file_threads */
+	u64 edge_threads; /* so many, and who only receives gets none; written by user space */
 	u64 no_request;   /* io_uring requests likewise */
 	u64 collided;     /* accesses that another's key stood in the way of: in `other` */
 	u64 late;         /* threads whose slot was gone when they settled: in `other` */

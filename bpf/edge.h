@@ -286,6 +286,14 @@ edge_turn(struct file_thread *t, const struct file_count *count, int side, u32 p
 	return 0;
 }
 
+/* Who has not touched a file yet: bytes of files come first, where threads' places are few. */
+static __always_inline struct file_thread *edge_thread(u32 tid)
+{
+	const struct mote_file_ctl *ctl = file_control();
+
+	return ctl && ctl->threads < ctl->edge_threads ? file_thread_new(tid) : NULL;
+}
+
 /*
  * Global, for the verifier to look at it once, and not at each place that calls it. Where edges are
  * not wanted nothing below the first line is there: not even the maps are.
@@ -301,7 +309,7 @@ __noinline int edge_moved(u64 socket, u64 sent, u64 received)
 		return 0;
 	t = bpf_map_lookup_elem(&file_threads, &tid);
 	if (!t && received && edges_by_credit)
-		t = file_thread_new(tid);
+		t = edge_thread(tid);
 	cpu = t ? slots_enter(&file_cpus) : NULL;
 	if (!cpu)
 		return 0;

@@ -101,7 +101,8 @@ static __always_inline int permission(struct file *file, int side)
 
 	if (compat_is_backing(mode))
 		return 0;
-	/* In two steps, or the compiler ORs a pointer that may be NULL, which the verifier refuses. */
+	/* In two steps, or the compiler ORs a pointer that may be NULL, which the verifier refuses.
+	 */
 	if (!t) {
 		if (!regular)
 			return 0;
@@ -173,6 +174,7 @@ static __always_inline void leave(u32 tid)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 	struct file_thread *t = bpf_map_lookup_elem(&file_threads, &tid);
+	struct mote_file_ctl *ctl;
 
 	if (!t)
 		return;
@@ -180,7 +182,9 @@ static __always_inline void leave(u32 tid)
 		file_leave(t, task, READ);
 		file_leave(t, task, WRITE);
 	}
-	bpf_map_delete_elem(&file_threads, &tid);
+	ctl = file_control();
+	if (!(int)bpf_map_delete_elem(&file_threads, &tid) && ctl)
+		__sync_fetch_and_add(&ctl->threads, -1);
 }
 
 SEC("?tp/sched/sched_process_exit")

@@ -25,7 +25,6 @@ const volatile bool file_filters = false; /* user space decides on what is exclu
 ARRAY(file_paths, struct mote_path, 64);
 ARRAY(file_marks, struct mote_slot_marks_line, 1);
 ARRAY(file_reap, struct mote_reap, MOTE_FILE_TABLES);
-ARRAY(file_ctl, struct mote_file_ctl, 1);
 ARRAY(file_verdicts, struct mote_file_verdicts, 1);
 
 struct {
@@ -45,27 +44,13 @@ struct {
 	(&(struct slots){ &file_index, &file_free, &file_slots, &file_marks, \
 			  (enum mote_slot_table)MOTE_FILE_ACCESSES })
 
-static __always_inline struct mote_file_ctl *file_control(void)
-{
-	u32 zero = 0;
-
-	return bpf_map_lookup_elem(&file_ctl, &zero);
-}
-
 /* Of the calling thread; NULL: it has none, and `make` was not asked for or there is no room. */
 static __always_inline struct file_thread *file_thread(bool make)
 {
 	u32 tid = (u32)bpf_get_current_pid_tgid();
 	struct file_thread *t = bpf_map_lookup_elem(&file_threads, &tid);
-	struct mote_file_ctl *ctl;
 
-	if (t || !make)
-		return t;
-	t = file_thread_new(tid);
-	ctl = t ? NULL : file_control();
-	if (ctl)
-		__sync_fetch_and_add(&ctl->no_thread, 1);
-	return t;
+	return t || !make ? t : file_thread_new(tid);
 }
 
 /*

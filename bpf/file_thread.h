@@ -14,6 +14,7 @@
 /* User space sets the sizes. */
 ARRAY(file_slots, struct mote_access, 64);
 ARRAY(file_cpus, struct mote_slot_cpu, 1);
+ARRAY(file_ctl, struct mote_file_ctl, 1);
 
 /* Where a thread's bytes go: SLOT_PLACE() of a slot, or one of these; slots 0 and 1 are not used.
  */
@@ -64,16 +65,27 @@ struct {
 	__type(value, struct file_thread);
 } file_threads SEC(".maps");
 
+static __always_inline struct mote_file_ctl *file_control(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&file_ctl, &zero);
+}
+
 /* A thread that was not seen before is at no file. NULL: there is no room. */
 static __always_inline struct file_thread *file_thread_new(u32 tid)
 {
 	static const struct file_thread fresh; /* not on the stack: there is no room for it */
-	struct file_thread *t;
+	bool made = !(int)bpf_map_update_elem(&file_threads, &tid, &fresh, BPF_NOEXIST);
+	struct file_thread *t = bpf_map_lookup_elem(&file_threads, &tid);
+	struct mote_file_ctl *ctl = file_control();
 
-	(void)bpf_map_update_elem(&file_threads, &tid, &fresh, BPF_NOEXIST);
-	t = bpf_map_lookup_elem(&file_threads, &tid);
 	if (t)
 		t->tid = tid;
+	if (ctl && made)
+		__sync_fetch_and_add(&ctl->threads, 1);
+	else if (ctl)
+		__sync_fetch_and_add(&ctl->no_thread, 1);
 	return t;
 }
 

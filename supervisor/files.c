@@ -202,7 +202,7 @@ static void set_total(struct mote_files *files)
 		mote_row_set(table, row, FILE_TOTAL_OTHER_WRITTEN, other.written);
 	}
 	mote_row_set(table, row, FILE_TOTAL_FILES, files->rows);
-	mote_row_set(table, row, FILE_TOTAL_THREADS_MISSED,
+	mote_row_set(table, row, FILE_TOTAL_CALLS_MISSED,
 		     __atomic_load_n(&files->maps->ctl->no_thread, __ATOMIC_RELAXED));
 	if (files->maps->has[MOTE_FILE_URING] || files->maps->has[MOTE_FILE_AIO])
 		mote_row_set(table, row, FILE_TOTAL_REQUESTS_MISSED,
@@ -215,6 +215,18 @@ static void passed(struct mote_files *files)
 	mote_slots_passed(files->slots);
 	if (files->edges.slots)
 		mote_slots_passed(files->edges.slots);
+}
+
+static void note_threads(struct mote_files *files)
+{
+	const struct mote_file_ctl *ctl = files->maps->ctl;
+	struct mote_fill *fill = &files->threads;
+
+	fill->size = files->maps->nthreads;
+	fill->fill = __atomic_load_n(&ctl->threads, __ATOMIC_RELAXED);
+	fill->dropped = __atomic_load_n(&ctl->no_thread, __ATOMIC_RELAXED);
+	if (fill->peak < fill->fill)
+		fill->peak = fill->fill;
 }
 
 /* As with the network's: notices, marks, grace, and the list for the next run of the reaper. */
@@ -236,6 +248,7 @@ void mote_files_sample(struct mote_files *files, uint64_t tasks, uint64_t now)
 		mote_slots_grace(files->edges.slots, now);
 		files->reap |= mote_slots_prepare(files->edges.slots);
 	}
+	note_threads(files);
 	set_total(files);
 }
 
@@ -262,7 +275,7 @@ void mote_files_stats(const struct mote_files *files, uint64_t now, struct mote_
 	struct mote_slots_stats slots;
 
 	mote_slots_stats(files->slots, now, &slots);
-	*stats = (struct mote_files_stats){ .files = slots.fill };
+	*stats = (struct mote_files_stats){ .files = slots.fill, .threads = files->threads };
 	mote_ended_fill(&files->ended, &stats->ended);
 	if (!files->edges.slots)
 		return;

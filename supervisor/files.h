@@ -49,7 +49,7 @@ void mote_files_sample(struct mote_files *files, uint64_t tasks, uint64_t now);
 uint64_t mote_files_pace(struct mote_files *files, uint64_t elapsed, uint64_t longest);
 
 struct mote_files_stats {
-	struct mote_fill files, ended, edges, ended_edges;
+	struct mote_fill files, threads, ended, edges, ended_edges;
 };
 void mote_files_stats(const struct mote_files *files, uint64_t now, struct mote_files_stats *stats);
 

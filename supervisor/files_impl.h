@@ -71,6 +71,7 @@ struct mote_files {
 	struct mote_moved excluded; /* of slots that have no row */
 	uint64_t rows;
 	uint64_t *blocks;
+	struct mote_fill threads; /* that were seen at a file */
 	struct ended ended;
 	struct mote_table *table;
 

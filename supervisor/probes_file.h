@@ -48,6 +48,7 @@ struct mote_file_maps {
 	struct mote_slot_cpu *cpus;
 	unsigned int ncpus;
 	struct mote_file_ctl *ctl;
+	uint32_t nthreads; /* most that ctl->threads can be */
 	struct mote_file_verdicts *verdicts;
 	/* Edges between files and sockets; NULL: nobody looks for any. */
 	struct mote_edge *edges;
@@ -76,7 +77,7 @@ struct mote_file_shared {
 	const char *name;
 	int fd; /* -1: there is none, and nothing may be looked for */
 };
-#define MOTE_FILE_SHARED 8
+#define MOTE_FILE_SHARED 9
 void mote_probes_file_share(const struct mote_probes_file *file,
 			    struct mote_file_shared shared[MOTE_FILE_SHARED]);
 /* They have been taken. */

@@ -29,6 +29,7 @@
 
 #define VERSION(major, minor) ((major) << 8 | (minor))
 #define HELD                  512 /* calls of do_splice() that can wait at a time */
+#define LATE_MORE             8   /* times as many threads, where each takes memory when it comes */
 #define FIRST_SLOT            2   /* bpf/file.h: NOWHERE and OTHER are no places of slots */
 
 const struct mote_file_program mote_file_programs[MOTE_FILE_PROGRAMS] = {
@@ -181,7 +182,7 @@ static int open_object(struct mote_file_load *l, const struct mote_probes_file_c
 }
 
 const char *const mote_file_shared_names[MOTE_FILE_SHARED] = {
-	"file_threads", "file_slots", "file_cpus", "edge_slots",
+	"file_threads", "file_slots", "file_cpus", "file_ctl",   "edge_slots",
 	"edge_marks",   "edge_index", "edge_free", "edge_pipes",
 };
 
@@ -237,7 +238,7 @@ static int set_sizes(struct mote_file_load *l, const struct mote_options *o, uns
 		map = bpf_object__find_map_by_name(l->object, sizes[i].name);
 		err = map ? bpf_map__set_max_entries(map, sizes[i].entries) : -ENOENT;
 	}
-	for (unsigned int i = 3; !err && !wants_edges(o) && i < MOTE_FILE_SHARED; i++) {
+	for (unsigned int i = 4; !err && !wants_edges(o) && i < MOTE_FILE_SHARED; i++) {
 		map = bpf_object__find_map_by_name(l->object, mote_file_shared_names[i]);
 		err = bpf_map__set_autocreate(map, false);
 	}
@@ -246,16 +247,22 @@ static int set_sizes(struct mote_file_load *l, const struct mote_options *o, uns
 
 /*
  * From 6.1 on (fba1a1c6c912) hash tables take memory from an allocator that works in any context,
- * so that threads need as much as there are of them. A thread for which it has none at once is as
+ * so that threads need as much as there are of them, and room for more of them next to none (16
+ * bytes each). A thread for which it has none at once is as
  * one for which there is no room, until its next call.
  */
 static int allocate_late(struct mote_file_load *l, unsigned int version)
 {
 	struct bpf_map *map = bpf_object__find_map_by_name(l->object, "file_threads");
 
-	if (!map || version < VERSION(6, 1))
-		return map ? 0 : -ENOENT;
-	return bpf_map__set_map_flags(map, bpf_map__map_flags(map) | BPF_F_NO_PREALLOC);
+	if (!map)
+		return -ENOENT;
+	l->maps.nthreads = bpf_map__max_entries(map);
+	if (version < VERSION(6, 1))
+		return 0;
+	l->maps.nthreads *= LATE_MORE;
+	return bpf_map__set_max_entries(map, l->maps.nthreads)
+		       ?: bpf_map__set_map_flags(map, bpf_map__map_flags(map) | BPF_F_NO_PREALLOC);
 }
 
 static int turn_on(struct mote_file_load *l, const struct mote_file_pick *pick,
@@ -447,6 +454,7 @@ static int load_and_attach(struct mote_file_load *l, const struct mote_probes_fi
 	err = map_all(l) ?: free_slots(l) ?: share(l);
 	if (err)
 		return fail(failure, -1, "mapping the file tables", err);
+	l->maps.ctl->edge_threads = l->maps.nthreads / 2;
 	err = attach_all(l, cfg, pick, failure);
 	if (err)
 		return err;

@@ -129,6 +129,7 @@ static void files_tables(const struct mote_files *files,
 
 	mote_files_stats(files, 0, &stats);
 	each(ctx, "files", "{file}", &stats.files);
+	each(ctx, "file_threads", "{thread}", &stats.threads);
 	each(ctx, "ended_files", "{file}", &stats.ended);
 	if (!stats.edges.size)
 		return;
