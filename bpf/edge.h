@@ -213,7 +213,7 @@ static __always_inline void edge_sent(struct mote_slot_cpu *cpu, struct file_thr
 	s64 left;
 	u64 part;
 
-	if (t->sendfile && t->sendfile_call == reading_call(task)) {
+	if (t->sendfile == SENDFILE_SENDS && t->sendfile_call == reading_call(task)) {
 		edge_add(cpu, socket, s->place, MOTE_EDGE_SENDFILE | FROM_FILE, bytes);
 		t->sent += bytes;
 		return;

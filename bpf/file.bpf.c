@@ -93,6 +93,18 @@ static __always_inline bool is_there(const struct file_side *s, const struct fil
 	return s->file == file_identity(BPF_CORE_READ(file, f_inode));
 }
 
+/*
+ * sendfile() asks for the file, then for what it sends to, and fails no more from there on (but for
+ * an offset that is too large). One that fails before does not raise syscr.
+ */
+static __always_inline void sendfile_asks(struct file_thread *t, int side)
+{
+	if (t->sendfile == SENDFILE_CALLED)
+		t->sendfile = side == READ ? SENDFILE_MAY_READ : 0;
+	else if (t->sendfile == SENDFILE_MAY_READ && side == WRITE)
+		t->sendfile = SENDFILE_SENDS;
+}
+
 static __always_inline int permission(struct file *file, int side)
 {
 	u32 mode = BPF_CORE_READ(file, f_mode);
@@ -101,6 +113,8 @@ static __always_inline int permission(struct file *file, int side)
 
 	if (compat_is_backing(mode))
 		return 0;
+	if (edges_wanted && t)
+		sendfile_asks(t, side);
 	/* In two steps, or the compiler ORs a pointer that may be NULL, which the verifier refuses.
 	 */
 	if (!t) {
@@ -120,8 +134,16 @@ static __always_inline int permission(struct file *file, int side)
 /* Every call that reads or writes asks before it does. */
 ENTRY(file_permission, security_file_permission, struct file *file, int mask)
 {
-	if (mask & MAY_WRITE)
-		return file_writes && !DEAF ? permission(file, WRITE) : 0;
+	struct file_thread *t;
+
+	if (mask & MAY_WRITE) {
+		if (file_writes && !DEAF)
+			return permission(file, WRITE);
+		t = edges_wanted ? file_thread(false) : NULL;
+		if (t)
+			sendfile_asks(t, WRITE);
+		return 0;
+	}
 	return mask & MAY_READ && file_reads ? permission(file, READ) : 0;
 }
 
@@ -145,13 +167,25 @@ ENTRY(file_kernel_write, kernel_write, struct file *file)
 	return kernels(file);
 }
 
-/* A core dump and BSD accounting write without asking: not to the file before. */
-static __always_inline void leave_write(void)
+/* The kernel moves bytes without asking: they are not the file's that the thread was at. */
+static __always_inline void leave_side(int side)
 {
 	struct file_thread *t = file_thread(false);
 
 	if (t)
-		file_leave(t, (void *)bpf_get_current_task(), WRITE);
+		file_leave(t, (void *)bpf_get_current_task(), side);
+}
+
+/* IMA reads what is opened or executed, all of it; kernel_read() calls this, too. */
+ENTRY(file_integrity_read, __kernel_read)
+{
+	return WITH_CPU(leave_side(READ));
+}
+
+/* A core dump and BSD accounting write. */
+static __always_inline void leave_write(void)
+{
+	leave_side(WRITE);
 }
 
 ENTRY(file_coredump, do_coredump, const void *info)
@@ -193,13 +227,52 @@ int file_exit(void *ctx)
 	return WITH_CPU(leave((u32)bpf_get_current_pid_tgid()));
 }
 
+/* The verdict on a process is on what it was. */
+static __always_inline void decide_again(void)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	u64 start = BPF_CORE_READ(task, group_leader, start_boottime);
+	u64 key = mote_process_key(BPF_CORE_READ(task, tgid), start);
+	u32 zero = 0;
+	struct mote_file_verdicts *v = bpf_map_lookup_elem(&file_verdicts, &zero);
+
+	if (v && v->key[MOTE_VERDICT_AT(key) & (MOTE_VERDICTS - 1)] == key)
+		v->key[MOTE_VERDICT_AT(key) & (MOTE_VERDICTS - 1)] = 0;
+}
+
+/* What a program has read, the next one does not send. */
+static __always_inline void forget_credit(struct file_thread *t)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+
+	file_leave(t, task, READ);
+	file_leave(t, task, WRITE);
+	t->before = t->before_left = t->sendfile = 0;
+	t->socket_left = 0;
+	t->sent = 0;
+}
+
 /* A thread that execs takes the number of its process's first, which is gone. */
+static __always_inline void exec(u32 old)
+{
+	u32 tid = (u32)bpf_get_current_pid_tgid();
+	struct file_thread *t;
+
+	if (old != tid)
+		leave(old);
+	if (file_filters)
+		decide_again();
+	t = file_thread(false);
+	if (t)
+		forget_credit(t);
+}
+
 SEC("?tp/sched/sched_process_exec")
 int file_exec(struct trace_event_raw_sched_process_exec *ctx)
 {
 	u32 old = ctx->old_pid;
 
-	return old == (u32)bpf_get_current_pid_tgid() ? 0 : WITH_CPU(leave(old));
+	return WITH_CPU(exec(old));
 }
 
 /* The file that it reads of it turns to within the call. */
@@ -208,7 +281,7 @@ ENTRY(file_sendfile, do_sendfile)
 	struct file_thread *t = file_thread(true);
 
 	if (t) {
-		t->sendfile = 1;
+		t->sendfile = SENDFILE_CALLED;
 		t->sendfile_call = reading_call((void *)bpf_get_current_task());
 	}
 	return 0;
@@ -331,12 +404,17 @@ struct {
 	__type(value, struct file_request);
 } file_requests SEC(".maps");
 
+static __always_inline bool is_regular(const struct file *file)
+{
+	return BPF_CORE_READ(file, f_mode) & F_REGULAR;
+}
+
 static __always_inline void request_begin(u64 key, struct file *file, u32 side)
 {
 	struct file_request r = { .file = (u64)file, .side = side };
 	struct mote_file_ctl *ctl;
 
-	if (!(BPF_CORE_READ(file, f_mode) & F_REGULAR))
+	if (!is_regular(file))
 		return;
 	r.place = (u32)file_place(ADDRESS(file), bpf_get_current_task());
 	if (r.place == NOWHERE || !(int)bpf_map_update_elem(&file_requests, &key, &r, BPF_ANY))
@@ -362,8 +440,19 @@ static __always_inline void request_end(u64 key, const struct file *file, s64 re
 	bpf_map_delete_elem(&file_requests, &key);
 }
 
+#define SKIPS_SUCCESS 0x40 /* IOSQE_CQE_SKIP_SUCCESS */
+
+/* One that completes unseen if it succeeds must not take a place, which nobody would give back. */
 static __always_inline int uring_begin(struct io_kiocb *request, u32 side)
 {
+	struct mote_file_ctl *ctl;
+
+	if (BPF_CORE_READ(request, flags) & SKIPS_SUCCESS) {
+		ctl = is_regular(BPF_CORE_READ(request, file)) ? file_control() : NULL;
+		if (ctl)
+			__sync_fetch_and_add(&ctl->no_request, 1);
+		return 0;
+	}
 	return WITH_CPU(request_begin((u64)request, BPF_CORE_READ(request, file), side));
 }
 

@@ -38,6 +38,12 @@ enum { READ, WRITE };
 #define SEVERAL    15
 #define LOOK_AGAIN 1 /* in any case, at the next call */
 
+enum {
+	SENDFILE_CALLED = 1,
+	SENDFILE_MAY_READ, /* the kernel has looked at the file, and at what it sends to next */
+	SENDFILE_SENDS,
+};
+
 struct file_thread {
 	struct file_side side[2];
 	u64 kernels;   /* the file that the kernel is about to read or write for itself */
@@ -52,7 +58,7 @@ struct file_thread {
 	u64 written;     /* of the file it writes to: bytes that were looked at */
 	u64 socket;      /* what it received from last */
 	u64 socket_left; /* bytes received of that, and not written */
-	u32 sendfile;    /* 1: it has called it, and the call is the one with this number */
+	u32 sendfile;    /* how far it is in it, SENDFILE_*, in the call with this number */
 	u32 sendfile_call;
 	u64 pipe_in;  /* while splice() takes from a socket: the pipe that it puts into */
 	u64 pipe_out; /* while it puts into a socket or a file: the pipe that it takes from */

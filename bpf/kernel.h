@@ -480,6 +480,7 @@ struct kiocb {
 
 struct io_kiocb {
 	struct file *file;
+	unsigned int flags; /* the first eight: IOSQE_* of include/uapi/linux/io_uring.h */
 };
 
 /* The contexts of classic tracepoints: /sys/kernel/tracing/events/CATEGORY/NAME/format */

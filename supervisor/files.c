@@ -113,15 +113,28 @@ struct mote_table *mote_files_table(struct mote_files *files)
 	return files->table;
 }
 
+static const char *edge_why(const struct mote_files *files, int field)
+{
+	const struct mote_options *o = files->options;
+
+	if (!files->edges.slots)
+		return field >= 0	? NULL
+		       : files->network ? "[file] track_sendfile and attribution are off"
+					: "nothing counts bytes of sockets";
+	if (!o->file_track_read && (field == EDGE_BYTES_SENT || field == EDGE_SENDS))
+		return "[file] track_read = off";
+	if (!o->file_track_write && (field == EDGE_BYTES_RECEIVED || field == EDGE_RECEIVES))
+		return "[file] track_write = off";
+	return NULL;
+}
+
 const char *mote_files_why(const struct mote_files *files, enum mote_stream_id stream, int field)
 {
 	const struct mote_options *o = files->options;
 	bool file = stream == MOTE_STREAM_FILE;
 
 	if (stream == MOTE_STREAM_EDGE)
-		return field >= 0 || files->edges.slots ? NULL
-		       : files->network ? "[file] track_sendfile and attribution are off"
-					: "nothing counts bytes of sockets";
+		return edge_why(files, field);
 
 	if (!o->file_track_read &&
 	    (file ? field == FILE_BYTES_READ || field == FILE_READS

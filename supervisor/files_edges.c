@@ -157,21 +157,33 @@ static void pack_edge_key(msgpack_packer *pk, const struct mote_edge *edge)
 	msgpack_pack_str_body(pk, how, strlen(how));
 }
 
-static void pack_bytes(msgpack_packer *pk, const struct mote_edge_bytes *bytes)
+static void pack_if(msgpack_packer *pk, bool counted, uint64_t n)
 {
-	msgpack_pack_uint64(pk, bytes->sent);
-	msgpack_pack_uint64(pk, bytes->received);
-	msgpack_pack_uint64(pk, bytes->sends);
-	msgpack_pack_uint64(pk, bytes->receives);
+	if (counted)
+		msgpack_pack_uint64(pk, n);
+	else
+		msgpack_pack_nil(pk);
 }
 
-static void pack_edge(msgpack_packer *pk, const struct mote_edge *edge)
+static void pack_bytes(msgpack_packer *pk, const struct mote_files *files,
+		       const struct mote_edge_bytes *bytes)
+{
+	bool reads = files->options->file_track_read, writes = files->options->file_track_write;
+
+	pack_if(pk, reads, bytes->sent);
+	pack_if(pk, writes, bytes->received);
+	pack_if(pk, reads, bytes->sends);
+	pack_if(pk, writes, bytes->receives);
+}
+
+static void pack_edge(msgpack_packer *pk, const struct mote_files *files,
+		      const struct mote_edge *edge)
 {
 	_Static_assert(EDGE__FIELDS == 11 && EDGE_HOW == 6 && EDGE_BYTES_SENT == 7,
 		       "pack_edge follows schema.def");
 	msgpack_pack_array(pk, EDGE__FIELDS);
 	pack_edge_key(pk, edge);
-	pack_bytes(pk, &edge->seen);
+	pack_bytes(pk, files, &edge->seen);
 }
 
 static bool edge_row(void *ctx, uint64_t since, uint64_t *cursor, msgpack_packer *pk)
@@ -184,7 +196,7 @@ static bool edge_row(void *ctx, uint64_t since, uint64_t *cursor, msgpack_packer
 		while (at < files->maps->nedges && edge_at(files, (uint32_t)at)->changed <= since)
 			at++;
 		if (at < files->maps->nedges) {
-			pack_edge(pk, edge_at(files, (uint32_t)at));
+			pack_edge(pk, files, edge_at(files, (uint32_t)at));
 			*cursor = at + 1;
 			return true;
 		}
@@ -194,7 +206,7 @@ static bool edge_row(void *ctx, uint64_t since, uint64_t *cursor, msgpack_packer
 	if (!record)
 		return false;
 	*cursor = at | ENDED;
-	pack_edge(pk, &record->edge);
+	pack_edge(pk, files, &record->edge);
 	return true;
 }
 
@@ -217,7 +229,7 @@ static void edge_totals(void *ctx, msgpack_packer *pk)
 	msgpack_pack_array(pk, EDGE__FIELDS);
 	for (int i = 0; i < EDGE_BYTES_SENT; i++)
 		msgpack_pack_nil(pk);
-	pack_bytes(pk, &files->edges.totals);
+	pack_bytes(pk, files, &files->edges.totals);
 }
 
 static bool edge_forgot(void *ctx, uint64_t since)

@@ -31,8 +31,12 @@ void mote_files_filter_open(struct files_filter *filter, const struct mote_optio
 	split(&filter->excluded, options->filters_exclude_paths);
 	split(&filter->included, options->filters_include_paths);
 	filter->any = filter->processes.n || filter->excluded.n || filter->included.n;
-	for (unsigned int i = 0; i < filter->processes.n; i++)
-		filter->by_path |= *filter->processes.word[i] == '/';
+	for (unsigned int i = 0; i < filter->processes.n; i++) {
+		if (*filter->processes.word[i] == '/')
+			filter->by_path = true;
+		else if (filter->processes.len[i] >= MOTE_COMM_LEN) /* as the kernel keeps it */
+			filter->processes.len[i] = MOTE_COMM_LEN - 1;
+	}
 }
 
 static bool is_one_of(const struct files_words *words, const char *text, size_t len)

@@ -39,6 +39,8 @@ const struct mote_file_program mote_file_programs[MOTE_FILE_PROGRAMS] = {
 				    MOTE_FILE_CALLS, 0, 0, false },
 	[MOTE_FILE_KERNEL_WRITE] = { "file_kernel_write", MOTE_NET_ENTRY, "kernel_write",
 				     MOTE_FILE_CALLS, 0, 0, false },
+	[MOTE_FILE_INTEGRITY] = { "file_integrity_read", MOTE_NET_ENTRY, "__kernel_read",
+				  MOTE_FILE_CALLS, 0, 0, true },
 	[MOTE_FILE_COREDUMP] = { "file_coredump", MOTE_NET_ENTRY, "do_coredump", MOTE_FILE_CALLS, 0,
 				 VERSION(6, 17), true },
 	[MOTE_FILE_VFS_COREDUMP] = { "file_vfs_coredump", MOTE_NET_ENTRY, "vfs_coredump",

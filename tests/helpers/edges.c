@@ -192,6 +192,16 @@ static void by_sendfile(struct stage *s)
 	expect(s, s->a, "sendfile", 30000, 0);
 }
 
+/* It fails before the kernel counts it as a call. */
+static void failed_sendfile(struct stage *s)
+{
+	must(read(s->a, buf, 1000), 1000);
+	send_n(s, 1000);
+	need(sendfile(s->socket, -1, NULL, 500) < 0, "a sendfile that fails");
+	send_n(s, 500);
+	expect(s, s->a, "credit", 1000, 0);
+}
+
 static void sendfile_and_credit(struct stage *s)
 {
 	off_t at = 0;
@@ -343,6 +353,7 @@ static const struct scenario {
 	{ "nothing was read: no file", nothing_read },
 	{ "write() to the socket", by_write },
 	{ "sendfile, and then bytes of no file", by_sendfile },
+	{ "a sendfile that fails, and then bytes of no file", failed_sendfile },
 	{ "sendfile and credit of one file are told apart", sendfile_and_credit },
 	{ "100 MiB by sendfile", large_sendfile },
 	{ "received, then written", receive_and_write },
