@@ -296,9 +296,9 @@ static __always_inline void compat_find_memcg_places(struct compat_memcg_places 
 }
 
 /*
- * The inner file of a stacked file system (overlayfs, passthrough of fuse), which is asked for after
- * the outer. FMODE_BACKING (6.5) had another number up to 6.13, of which stable kernels took part.
- * FMODE_NOACCOUNT is set with it, and was set on inner files before; no descriptor has it.
+ * The inner file of a stacked file system (overlayfs, passthrough of fuse), which is asked for
+ * after the outer. FMODE_BACKING (6.5) had another number up to 6.13, of which stable kernels took
+ * part. FMODE_NOACCOUNT is set with it, and was set on inner files before; no descriptor has it.
  */
 #define FMODE_NOACCOUNT 0x20000000u
 

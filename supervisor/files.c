@@ -118,7 +118,7 @@ static const char *edge_why(const struct mote_files *files, int field)
 	const struct mote_options *o = files->options;
 
 	if (!files->edges.slots)
-		return field >= 0	? NULL
+		return field >= 0       ? NULL
 		       : files->network ? "[file] track_sendfile and attribution are off"
 					: "nothing counts bytes of sockets";
 	if (!o->file_track_read && (field == EDGE_BYTES_SENT || field == EDGE_SENDS))
