@@ -43,6 +43,11 @@ const struct mote_cgroup_event *mote_cgroup_log_next(struct mote_cgroup_log *log
 	return record_at(log->ring, &log->seen);
 }
 
+bool mote_cgroup_log_has_more(const struct mote_cgroup_log *log)
+{
+	return log->ring && __atomic_load_n(log->ring->producer, __ATOMIC_ACQUIRE) > log->seen;
+}
+
 void mote_cgroup_log_fill(const struct mote_cgroup_log *log, struct mote_fill *fill)
 {
 	uint64_t now = log->ring ? mote_ringbuf_fill(log->ring) : 0;

@@ -28,4 +28,7 @@ void mote_cgroup_log_fill(const struct mote_cgroup_log *log, struct mote_fill *f
 /* The stream; ctx is the log. */
 extern const struct mote_source_ops mote_cgroup_event_source;
 
+/* Whether there are records that mote_cgroup_log_next() has not given yet. */
+bool mote_cgroup_log_has_more(const struct mote_cgroup_log *log);
+
 #endif

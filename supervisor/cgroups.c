@@ -52,6 +52,7 @@ struct mote_cgroups {
 	uint64_t collections;
 	unsigned int reads; /* at a time */
 	enum step step;
+	bool names_only; /* this sample is the walk alone */
 	bool listed;
 	bool crowded; /* there are too few descriptors */
 };
@@ -399,9 +400,23 @@ void mote_cgroups_begin(struct mote_cgroups *cgroups, uint64_t now)
 	mote_cgroups_drain(cgroups, now);
 	cgroups->collected = now;
 	cgroups->collections++;
+	cgroups->names_only = false;
 	cgroups->step = IDLE;
 	if (cgroups->iter)
 		mote_cgroup_iter_begin(cgroups->iter, now);
+}
+
+bool mote_cgroups_needs_names(const struct mote_cgroups *cgroups)
+{
+	return cgroups->iter && mote_cgroup_log_has_more(&cgroups->log);
+}
+
+void mote_cgroups_begin_names(struct mote_cgroups *cgroups, uint64_t now)
+{
+	mote_cgroups_drain(cgroups, now);
+	cgroups->names_only = true;
+	cgroups->step = IDLE;
+	mote_cgroup_iter_begin(cgroups->iter, now);
 }
 
 /* Of the files, whose first round comes with what mote may use. */
@@ -441,7 +456,7 @@ unsigned int mote_cgroups_push(struct mote_cgroups *cgroups, struct mote_engine 
 		n = push_first(cgroups, engine, index);
 	else if (cgroups->step == WALKING && cgroups->iter)
 		n = mote_cgroup_iter_push(cgroups->iter, engine, index + INDEX_ITER);
-	if (n || !cgroups->files)
+	if (n || !cgroups->files || cgroups->names_only)
 		return n;
 	if (cgroups->step == WALKING)
 		begin_files(cgroups);

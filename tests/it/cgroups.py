@@ -235,6 +235,29 @@ def filtered():
     remove(os.path.join(ROOT, NAME))
 
 
+def events_alone():
+    """Who subscribes to cgroup_event and nothing else has paths, too."""
+    unified = cgroup_root("cgroup2")
+    for source, root in (("iterator", unified), ("files", ROOT)):
+        if not root:
+            skip(f"{source}: events alone", "cgroup version 2 is not mounted")
+            continue
+        moted = Moted(config={"cgroup": {"source": source}})
+        client = moted.client("subscribe cgroup_event interval=200ms")
+        list(client.frames(0.5))
+        path = os.path.join(root, NAME, "pod", "container")
+        os.makedirs(path)
+        client_rows = []
+        for frame in client.frames(1):
+            if frame.type == DATA and frame.name == "cgroup_event":
+                client_rows += map(client.streams[frame.stream].dict, frame.rows)
+        got = [row["path"] for row in client_rows if row["type"] == "created" and NAME in str(row)]
+        check(f"{source}: events alone have paths", f"/{NAME}/pod" in got and f"/{NAME}/pod/container" in got,
+              client_rows)
+        check("moted ends with 0", moted.stop() == 0, moted.log())
+        remove(os.path.join(root, NAME))
+
+
 def namespaced():
     """In a cgroup namespace, as a container has it, the root of the walk is not that of the hierarchy."""
     unified = cgroup_root("cgroup2")
@@ -271,6 +294,7 @@ def main():
         bounded()
         levels()
         filtered()
+        events_alone()
         namespaced()
     finally:
         for root in {ROOT, cgroup_root("cgroup2") or ROOT}:
