@@ -165,6 +165,8 @@ void mote_cgroups_drain(struct mote_cgroups *cgroups, uint64_t now)
 	const struct mote_cgroup_event *event;
 
 	cgroups->now = now;
+	if (mote_cgroup_log_told(&cgroups->log))
+		mote_cgroup_set_bury(&cgroups->set);
 	if (cgroups->watch && cgroups->log.ring != mote_cgroup_watch_ring(cgroups->watch))
 		mote_ringbuf_drain(mote_cgroup_watch_ring(cgroups->watch), UINT32_MAX, take_listed,
 				   cgroups);

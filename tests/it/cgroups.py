@@ -251,6 +251,13 @@ def events_alone():
         for frame in client.frames(1):
             if frame.type == DATA and frame.name == "cgroup_event":
                 client_rows += map(client.streams[frame.stream].dict, frame.rows)
+        remove(os.path.join(root, NAME, "pod"))
+        for frame in client.frames(1):
+            if frame.type == DATA and frame.name == "cgroup_event":
+                client_rows += map(client.streams[frame.stream].dict, frame.rows)
+        gone = [row["path"] for row in client_rows if row["type"] == "removed"]
+        check(f"{source}: also of what is gone with what it was in", gone == [f"/{NAME}/pod/container", f"/{NAME}/pod"],
+              client_rows)
         got = [row["path"] for row in client_rows if row["type"] == "created" and NAME in str(row)]
         check(f"{source}: events alone have paths", f"/{NAME}/pod" in got and f"/{NAME}/pod/container" in got,
               client_rows)
