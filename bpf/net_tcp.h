@@ -286,7 +286,7 @@ static __always_inline void tcp_returned(struct mote_slot_cpu *cpu, const struct
 	struct compat_sock_head now;
 
 	compat_sock_head(&now, sk);
-	if (s && !tcp_is_same(s, now.hash, s->state)) {
+	if (s && !tcp_may_be_same(s, now.hash, now.state)) {
 		tcp_lost(slot, false);
 		s = NULL;
 	}

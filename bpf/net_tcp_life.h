@@ -37,10 +37,7 @@ static __always_inline bool tcp_has_peer(u32 state)
 	return state != TCP_CLOSE && state != TCP_LISTEN && state != TCP_SYN_SENT;
 }
 
-/*
- * `hash`, `state`: of the socket at the slot's address now; without its lock, where a change of
- * state may be half done, `state` is the slot's.
- */
+/* `hash`, `state`: of the socket at the slot's address now, by who has its lock. */
 static __always_inline bool tcp_is_same(const struct mote_socket *s, u32 hash, u32 state)
 {
 	if (s->protocol != MOTE_TCP)
@@ -49,6 +46,15 @@ static __always_inline bool tcp_is_same(const struct mote_socket *s, u32 hash, u
 		return true;
 	return (!s->hash || s->hash == hash) && tcp_stage(state) >= tcp_stage(s->state) &&
 	       (state != TCP_LISTEN || s->state == TCP_LISTEN);
+}
+
+/*
+ * As that, without the lock: a change of state may be half done, so the state tells nothing but
+ * that no listener becomes a connection.
+ */
+static __always_inline bool tcp_may_be_same(const struct mote_socket *s, u32 hash, u32 state)
+{
+	return tcp_is_same(s, hash, s->state) && (s->state != TCP_LISTEN || !tcp_has_peer(state));
 }
 
 /* It came to `state`, heard or not. */

@@ -14,12 +14,13 @@
 static __always_inline bool tcp_is_gone(const struct mote_socket *s)
 {
 	const struct sock *sk = (const void *)s->slot.key;
+	struct compat_sock_head now;
 
+	compat_sock_head(&now, sk);
 	if (BPF_CORE_READ(sk, sk_protocol) != IPPROTO_TCP ||
-	    !tcp_is_same(s, BPF_CORE_READ(sk, __sk_common.skc_hash), s->state))
+	    !tcp_may_be_same(s, now.hash, now.state))
 		return true;
-	return BPF_CORE_READ(sk, __sk_common.skc_state) == TCP_CLOSE &&
-	       BPF_CORE_READ(sk, __sk_common.skc_flags) & SOCK_DEAD;
+	return now.state == TCP_CLOSE && BPF_CORE_READ(sk, __sk_common.skc_flags) & SOCK_DEAD;
 }
 
 /*
@@ -45,9 +46,10 @@ static __always_inline bool tcp_last_look(struct mote_socket *s)
 static __always_inline bool tcp_is_other(const struct mote_socket *s, const struct sock *sk)
 {
 	u64 inode = net_inode(sk);
+	struct compat_sock_head now;
 
-	return !tcp_is_same(s, BPF_CORE_READ(sk, __sk_common.skc_hash), s->state) ||
-	       (s->inode && inode && s->inode != inode);
+	compat_sock_head(&now, sk);
+	return !tcp_may_be_same(s, now.hash, now.state) || (s->inode && inode && s->inode != inode);
 }
 
 /* From the iterator: with the lock from 5.15 on, before that while it is in its hash table. */

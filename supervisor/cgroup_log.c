@@ -43,6 +43,16 @@ const struct mote_cgroup_event *mote_cgroup_log_next(struct mote_cgroup_log *log
 	return record_at(log->ring, &log->seen);
 }
 
+bool mote_cgroup_log_told(const struct mote_cgroup_log *log)
+{
+	return !log->ring || __atomic_load_n(log->ring->consumer, __ATOMIC_RELAXED) >= log->seen;
+}
+
+bool mote_cgroup_log_has_more(const struct mote_cgroup_log *log)
+{
+	return log->ring && __atomic_load_n(log->ring->producer, __ATOMIC_ACQUIRE) > log->seen;
+}
+
 void mote_cgroup_log_fill(const struct mote_cgroup_log *log, struct mote_fill *fill)
 {
 	uint64_t now = log->ring ? mote_ringbuf_fill(log->ring) : 0;
@@ -60,12 +70,12 @@ void mote_cgroup_log_fill(const struct mote_cgroup_log *log, struct mote_fill *f
 static void pack_path(msgpack_packer *pk, const struct mote_cgroup_set *set,
 		      const struct mote_cgroup_event *event)
 {
-	const struct mote_cgroup_slot *parent = mote_cgroup_set_find(set, event->parent);
+	uint32_t parent = mote_cgroup_set_node(set, event->parent);
 	char path[MOTE_CGROUP_PATH];
 	uint32_t len = 0;
 
-	if (event->parent && parent && parent->node != MOTE_CGROUP_NONE)
-		len = mote_cgroup_set_path_below(set, parent->node,
+	if (parent != MOTE_CGROUP_NONE)
+		len = mote_cgroup_set_path_below(set, parent,
 						 (struct mote_text){ event->name, event->name_len },
 						 path, sizeof(path));
 	if (len)

@@ -28,4 +28,9 @@ void mote_cgroup_log_fill(const struct mote_cgroup_log *log, struct mote_fill *f
 /* The stream; ctx is the log. */
 extern const struct mote_source_ops mote_cgroup_event_source;
 
+/* Whether all that it has given was told to all who read. */
+bool mote_cgroup_log_told(const struct mote_cgroup_log *log);
+/* Whether there are records that mote_cgroup_log_next() has not given yet. */
+bool mote_cgroup_log_has_more(const struct mote_cgroup_log *log);
+
 #endif

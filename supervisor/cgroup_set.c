@@ -19,6 +19,7 @@
 #define SLOTS_PER_ROW   8 /* of the walk's, which knows those without a name, too */
 #define SLOTS_OWN       4
 #define ENDED_MIN       64
+#define DEAD_SHARE      8 /* at most this part of the nodes is of those that ended */
 
 static uint32_t power_of_two(uint32_t least)
 {
@@ -70,6 +71,7 @@ int mote_cgroup_set_open(struct mote_cgroup_set *set, const struct mote_options 
 					 .max = max,
 					 .nnodes = max * NODES_PER_ROW,
 					 .free_node = MOTE_CGROUP_NONE,
+					 .dead_node = MOTE_CGROUP_NONE,
 					 .ended_max = max < 2 * ENDED_MIN ? ENDED_MIN : max / 2 };
 	err = allocate(set);
 	if (err)
@@ -133,7 +135,7 @@ void mote_cgroup_set_close(struct mote_cgroup_set *set)
 	*set = (struct mote_cgroup_set){ 0 };
 }
 
-struct mote_cgroup_slot *mote_cgroup_set_find(const struct mote_cgroup_set *set, uint64_t id)
+static struct mote_cgroup_slot *find(const struct mote_cgroup_set *set, uint64_t id)
 {
 	uint32_t at = mote_cgroup_place(id, set->mask);
 
@@ -148,12 +150,31 @@ struct mote_cgroup_slot *mote_cgroup_set_find(const struct mote_cgroup_set *set,
 	return NULL;
 }
 
+static bool is_dead(const struct mote_cgroup_set *set, const struct mote_cgroup_slot *slot)
+{
+	return slot->node != MOTE_CGROUP_NONE && !set->nodes[slot->node].id;
+}
+
+struct mote_cgroup_slot *mote_cgroup_set_find(const struct mote_cgroup_set *set, uint64_t id)
+{
+	struct mote_cgroup_slot *slot = find(set, id);
+
+	return slot && !is_dead(set, slot) ? slot : NULL;
+}
+
+uint32_t mote_cgroup_set_node(const struct mote_cgroup_set *set, uint64_t id)
+{
+	const struct mote_cgroup_slot *slot = id ? find(set, id) : NULL;
+
+	return slot ? slot->node : MOTE_CGROUP_NONE;
+}
+
 /* At least a quarter of it stays free. */
 static struct mote_cgroup_slot *free_slot(const struct mote_cgroup_set *set, uint64_t id)
 {
 	uint32_t at = mote_cgroup_place(id, set->mask);
 
-	if (set->known >= (set->mask + 1) / 4 * 3)
+	if (set->known + set->ndead >= (set->mask + 1) / 4 * 3)
 		return NULL;
 	for (unsigned int i = 0; i < MOTE_CGROUP_PROBES; i++) {
 		struct mote_cgroup_slot *slot = &set->index[(at + i) & set->mask];
@@ -181,7 +202,6 @@ static void free_slot_at(struct mote_cgroup_set *set, struct mote_cgroup_slot *s
 		gap = at;
 	}
 	set->index[gap] = (struct mote_cgroup_slot){ 0 };
-	set->known--;
 }
 
 static void drop_node(struct mote_cgroup_set *set, uint32_t node)
@@ -192,6 +212,46 @@ static void drop_node(struct mote_cgroup_set *set, uint32_t node)
 	*n = (struct mote_cgroup_node){ .next = set->free_node };
 	set->free_node = node;
 	set->used_nodes--;
+}
+
+void mote_cgroup_set_bury(struct mote_cgroup_set *set)
+{
+	while (set->dead_node != MOTE_CGROUP_NONE) {
+		uint32_t node = set->dead_node;
+
+		set->dead_node = set->nodes[node].next;
+		free_slot_at(set, find(set, set->nodes[node].born));
+		drop_node(set, node);
+	}
+	set->ndead = 0;
+}
+
+static void keep_dead(struct mote_cgroup_set *set, struct mote_cgroup_slot *slot)
+{
+	struct mote_cgroup_node *n = &set->nodes[slot->node];
+
+	slot->row = n->row = MOTE_CGROUP_NONE;
+	n->shown = false;
+	n->born = n->id;
+	n->id = 0;
+	n->next = set->dead_node;
+	set->dead_node = slot->node;
+	set->ndead++;
+}
+
+static bool has_nodes(const struct mote_cgroup_set *set)
+{
+	return set->free_node != MOTE_CGROUP_NONE || set->fresh_node < set->nnodes;
+}
+
+/* What is new comes before what ended. */
+static void make_room(struct mote_cgroup_set *set, uint64_t id)
+{
+	const struct mote_cgroup_slot *slot = find(set, id);
+
+	if ((slot && is_dead(set, slot)) || !has_nodes(set) ||
+	    set->ndead >= set->nnodes / DEAD_SHARE)
+		mote_cgroup_set_bury(set);
 }
 
 /* MOTE_CGROUP_NONE if there is no room. */
@@ -229,11 +289,12 @@ static uint32_t make_node(struct mote_cgroup_set *set, uint64_t id, uint32_t par
 /* The node above; one whose cgroup is gone may be another's by now. */
 static uint32_t above(const struct mote_cgroup_set *set, uint32_t node)
 {
-	const struct mote_cgroup_node *n = &set->nodes[node];
+	const struct mote_cgroup_node *n = &set->nodes[node], *up;
 
-	if (n->parent == MOTE_CGROUP_NONE || set->nodes[n->parent].id != n->parent_id)
+	if (n->parent == MOTE_CGROUP_NONE)
 		return MOTE_CGROUP_NONE;
-	return n->parent;
+	up = &set->nodes[n->parent];
+	return (up->id ?: up->born) == n->parent_id ? n->parent : MOTE_CGROUP_NONE;
 }
 
 uint32_t mote_cgroup_set_path(const struct mote_cgroup_set *set, uint32_t node, char *buf,
@@ -381,7 +442,11 @@ bool mote_cgroup_set_add(struct mote_cgroup_set *set, uint64_t id, uint64_t pare
 			 struct mote_text name, uint64_t seen, uint64_t now)
 {
 	struct mote_cgroup_slot *slot = id ? mote_cgroup_set_find(set, id) : NULL;
-	const struct mote_cgroup_slot *up = parent ? mote_cgroup_set_find(set, parent) : NULL;
+	const struct mote_cgroup_slot *up;
+
+	if (id && !slot)
+		make_room(set, id);
+	up = parent ? mote_cgroup_set_find(set, parent) : NULL;
 
 	if (slot) {
 		slot->seen = seen;
@@ -436,9 +501,11 @@ static void remove_slot(struct mote_cgroup_set *set, struct mote_cgroup_slot *sl
 	if (slot->row < set->max)
 		end_row(set, slot->row, slot->id, now);
 	set->others -= is_other(set, slot);
+	set->known--;
 	if (slot->node != MOTE_CGROUP_NONE)
-		drop_node(set, slot->node);
-	free_slot_at(set, slot);
+		keep_dead(set, slot);
+	else
+		free_slot_at(set, slot);
 }
 
 void mote_cgroup_set_remove(struct mote_cgroup_set *set, uint64_t id, uint64_t now)
@@ -461,10 +528,11 @@ void mote_cgroup_set_sweep(struct mote_cgroup_set *set, uint64_t seen, uint64_t 
 		struct mote_cgroup_slot *slot = &set->index[i];
 
 		/* Freed, the slot may have the next one by now. */
-		if (slot->id && slot->seen < seen && known_before(set, slot, born))
-			remove_slot(set, slot, now);
-		else
+		if (!slot->id || is_dead(set, slot) || slot->seen >= seen ||
+		    !known_before(set, slot, born))
 			i++;
+		else
+			remove_slot(set, slot, now);
 	}
 }
 

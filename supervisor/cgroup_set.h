@@ -23,14 +23,14 @@
 
 /* A cgroup that has a name: all that are shown, those above them, and, as there is room, others. */
 struct mote_cgroup_node {
-	uint64_t id; /* 0: not in use */
+	uint64_t id; /* 0: not in use, or ended */
 	uint64_t parent_id;
-	uint64_t born;   /* when it became known, ns */
+	uint64_t born;   /* when it became known, ns; of one that ended: its id */
 	uint32_t parent; /* node, or MOTE_CGROUP_NONE */
 	uint32_t row;
 	uint32_t name; /* handle */
 	uint32_t level;
-	uint32_t next; /* of the free ones */
+	uint32_t next; /* of the free ones, and of those that ended */
 	bool shown;
 };
 
@@ -48,6 +48,7 @@ struct mote_cgroup_set {
 	uint32_t nfree, fresh_row;
 	struct mote_cgroup_node *nodes;
 	uint32_t nnodes, free_node, fresh_node, used_nodes, peak_nodes;
+	uint32_t dead_node, ndead; /* that ended, and still have their name */
 	struct mote_cgroup_names names;
 	uint64_t known;   /* in the index */
 	uint64_t others;  /* of these without a row of their own, though it should be shown */
@@ -84,7 +85,11 @@ struct mote_cgroup_slot *mote_cgroup_set_find(const struct mote_cgroup_set *set,
  */
 bool mote_cgroup_set_add(struct mote_cgroup_set *set, uint64_t id, uint64_t parent,
 			 struct mote_text name, uint64_t seen, uint64_t now);
+/* Its name is kept until mote_cgroup_set_bury(): events that tell of it need the path. */
 void mote_cgroup_set_remove(struct mote_cgroup_set *set, uint64_t id, uint64_t now);
+void mote_cgroup_set_bury(struct mote_cgroup_set *set);
+/* Its node, or that which it had; MOTE_CGROUP_NONE: not known. */
+uint32_t mote_cgroup_set_node(const struct mote_cgroup_set *set, uint64_t id);
 /* Removes those that were not seen since `seen`, but for those that became known after `born`. */
 void mote_cgroup_set_sweep(struct mote_cgroup_set *set, uint64_t seen, uint64_t born, uint64_t now);
 

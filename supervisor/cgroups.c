@@ -54,6 +54,7 @@ struct mote_cgroups {
 	unsigned int reads; /* at a time */
 	enum step step;
 	bool files_ahead; /* the files' first round is part of the tick's chain */
+	bool names_only;  /* this sample is the walk alone */
 	bool listed;
 	bool crowded; /* there are too few descriptors */
 };
@@ -166,6 +167,8 @@ void mote_cgroups_drain(struct mote_cgroups *cgroups, uint64_t now)
 	const struct mote_cgroup_event *event;
 
 	cgroups->now = now;
+	if (mote_cgroup_log_told(&cgroups->log))
+		mote_cgroup_set_bury(&cgroups->set);
 	if (cgroups->watch && cgroups->log.ring != mote_cgroup_watch_ring(cgroups->watch))
 		mote_ringbuf_drain(mote_cgroup_watch_ring(cgroups->watch), UINT32_MAX, take_listed,
 				   cgroups);
@@ -443,12 +446,26 @@ void mote_cgroups_begin(struct mote_cgroups *cgroups, uint64_t now)
 	mote_cgroups_drain(cgroups, now);
 	cgroups->collected = now;
 	cgroups->collections++;
+	cgroups->names_only = false;
 	if (cgroups->step == WALKING)
 		return; /* it was begun ahead */
 	cgroups->step = IDLE;
 	cgroups->files_ahead = false;
 	if (cgroups->iter)
 		mote_cgroup_iter_begin(cgroups->iter, now);
+}
+
+bool mote_cgroups_needs_names(const struct mote_cgroups *cgroups)
+{
+	return cgroups->iter && mote_cgroup_log_has_more(&cgroups->log);
+}
+
+void mote_cgroups_begin_names(struct mote_cgroups *cgroups, uint64_t now)
+{
+	mote_cgroups_drain(cgroups, now);
+	cgroups->names_only = true;
+	cgroups->step = IDLE;
+	mote_cgroup_iter_begin(cgroups->iter, now);
 }
 
 /* The walk, if there is one, and then the files. */
@@ -476,6 +493,8 @@ static unsigned int walk_again(struct mote_cgroups *cgroups, struct mote_engine 
 static void begin_files(struct mote_cgroups *cgroups)
 {
 	cgroups->step = READING;
+	if (cgroups->names_only)
+		return;
 	count_reads(cgroups);
 	if (cgroups->files && cgroups->files_ahead)
 		mote_cgroup_files_arrive(cgroups->files, cgroups->now);
@@ -495,7 +514,7 @@ unsigned int mote_cgroups_push(struct mote_cgroups *cgroups, struct mote_engine 
 			return walk_again(cgroups, engine, index);
 		begin_files(cgroups);
 	}
-	return cgroups->files
+	return cgroups->files && !cgroups->names_only
 		       ? mote_cgroup_files_push(cgroups->files, engine, index + INDEX_FILES, room)
 		       : 0;
 }

@@ -285,10 +285,11 @@ static unsigned int push_cgroups(struct mote_loop *loop)
 	struct mote_loop_parts *parts = &loop->parts;
 	unsigned int room = mote_engine_room(parts->engine);
 
-	if (!loop->cgroups_begun) {
+	if (!loop->cgroups_begun && loop->with_cgroups)
 		mote_cgroups_begin(parts->cgroups, cgroups_time(loop));
-		loop->cgroups_begun = true;
-	}
+	else if (!loop->cgroups_begun)
+		mote_cgroups_begin_names(parts->cgroups, cgroups_time(loop));
+	loop->cgroups_begun = true;
 	return mote_cgroups_push(parts->cgroups, parts->engine, loop->cgroups_index,
 				 room > OTHERS ? room - OTHERS : room / 2);
 }
@@ -299,6 +300,15 @@ static bool wants_cgroups(const struct mote_loop *loop, bool timed)
 
 	return parts->cgroups && loop->streams & BIT(CGROUP) &&
 	       (timed || mote_cgroups_stale(parts->cgroups, loop->time));
+}
+
+/* Events may be asked for alone. */
+static bool wants_names(const struct mote_loop *loop)
+{
+	const struct mote_loop_parts *parts = &loop->parts;
+
+	return parts->cgroups && loop->streams & BIT(CGROUP_EVENT) &&
+	       (loop->cgroups_begun || mote_cgroups_needs_names(parts->cgroups));
 }
 
 /*
@@ -545,7 +555,7 @@ static uint32_t sample(struct mote_loop *loop, uint64_t now)
 		sampled |= MOTE_FILES_STREAMS;
 	}
 	if (parts->cgroups) {
-		if (!loop->with_cgroups)
+		if (!loop->cgroups_begun)
 			mote_cgroups_drain(parts->cgroups, now);
 		sampled |= loop->streams & MOTE_CGROUP_STREAMS;
 	}
@@ -642,7 +652,7 @@ static void chain_complete(struct mote_loop *loop)
 			mote_engine_end_chain(parts->engine);
 		return;
 	}
-	if (loop->with_cgroups)
+	if (loop->with_cgroups || wants_names(loop))
 		loop->outstanding = push_cgroups(loop);
 	if (!loop->outstanding)
 		tick(loop);

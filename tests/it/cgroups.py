@@ -236,6 +236,42 @@ def filtered():
     remove(os.path.join(ROOT, NAME))
 
 
+def event_rows(client, n):
+    """Of the stream cgroup_event, until there are n of this test's cgroups, or for 5 s."""
+    rows = []
+    for frame in client.frames(5):
+        if frame.type == DATA and frame.name == "cgroup_event":
+            rows += [row for row in map(client.streams[frame.stream].dict, frame.rows) if NAME in str(row)]
+        if len(rows) >= n:
+            break
+    return rows
+
+
+def events_alone():
+    """Who subscribes to cgroup_event and nothing else has paths, too."""
+    unified = cgroup_root("cgroup2")
+    for source, root in (("iterator", unified), ("files", ROOT)):
+        if not root:
+            skip(f"{source}: events alone", "cgroup version 2 is not mounted")
+            continue
+        moted = Moted(config={"cgroup": {"source": source}})
+        client = moted.client("subscribe cgroup_event interval=200ms")
+        list(client.frames(0.5))
+        path = os.path.join(root, NAME, "pod", "container")
+        os.makedirs(path)
+        rows = event_rows(client, 3)
+        remove(os.path.join(root, NAME, "pod"))
+        rows += event_rows(client, 2)
+        gone = [row["path"] for row in rows if row["type"] == "removed"]
+        check(f"{source}: also of what is gone with what it was in", gone == [f"/{NAME}/pod/container", f"/{NAME}/pod"],
+              rows)
+        got = [row["path"] for row in rows if row["type"] == "created"]
+        check(f"{source}: events alone have paths", f"/{NAME}/pod" in got and f"/{NAME}/pod/container" in got,
+              rows)
+        check("moted ends with 0", moted.stop() == 0, moted.log())
+        remove(os.path.join(root, NAME))
+
+
 def namespaced():
     """In a cgroup namespace, as a container has it, the root of the walk is not that of the hierarchy."""
     unified = cgroup_root("cgroup2")
@@ -272,6 +308,7 @@ def main():
         bounded()
         levels()
         filtered()
+        events_alone()
         namespaced()
     finally:
         for root in {ROOT, cgroup_root("cgroup2") or ROOT}:

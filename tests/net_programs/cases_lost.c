@@ -66,6 +66,22 @@ static struct ended end_unheard(void)
 	return ended;
 }
 
+/* A listener, whose slot has no hash. Its memory is given back after a grace period of RCU. */
+static struct ended end_listener_unheard(void)
+{
+	struct sockaddr_storage to;
+	socklen_t len;
+	int fd = listen_on(SOCK_STREAM, AF_INET, false, &to, &len);
+	struct ended ended = { .s = of(fd) };
+
+	ended.key = ended.s ? ended.s->slot.key : 0;
+	hear_states(false);
+	close(fd);
+	usleep(100000);
+	check(ended.s, "the end of a listener that no program heard");
+	return ended;
+}
+
 static bool is_taken(const struct ended *ended)
 {
 	struct mote_socket *s = by_key(ended->key);
@@ -104,7 +120,7 @@ static void check_pair(const char *what, int listener, int client, const struct 
 enum role { CLIENT, SERVER };
 
 /* `heard`: the beginning of the next one is. False: none came to the address. */
-static bool try_at_address(const char *what, enum role role, bool heard)
+static bool try_at_address(const char *what, enum role role, bool heard, struct ended (*end)(void))
 {
 	bool taken;
 
@@ -116,7 +132,7 @@ static bool try_at_address(const char *what, enum role role, bool heard)
 	listener = listen_on(SOCK_STREAM, AF_INET, false, &to, &len);
 	for (int i = 0; i < MOST && role == SERVER; i++)
 		client[i] = socket(AF_INET, SOCK_STREAM, 0);
-	ended = end_unheard();
+	ended = end();
 	if (!ended.s)
 		return false;
 	hear_states(heard);
@@ -138,12 +154,12 @@ static bool try_at_address(const char *what, enum role role, bool heard)
 }
 
 /* Another process, or the kernel's mood, may take the address first. */
-static void next_at_address(const char *what, enum role role, bool heard)
+static void next_at_address(const char *what, enum role role, bool heard, struct ended (*end)(void))
 {
 	bool taken = false;
 
 	for (int i = 0; i < TRIES && !taken; i++)
-		taken = try_at_address(what, role, heard);
+		taken = try_at_address(what, role, heard, end);
 	check(taken, "%s: another is at the address, and has a slot of its own", what);
 }
 
@@ -318,10 +334,12 @@ void cases_of_lost(void)
 	if (sched_getaffinity(0, sizeof(before), &before))
 		die("sched_getaffinity");
 	stay_on_one_cpu();
-	next_at_address("accepted, unheard", SERVER, false);
-	next_at_address("accepted", SERVER, true);
-	next_at_address("connected, unheard", CLIENT, false);
-	next_at_address("connected", CLIENT, true);
+	next_at_address("accepted, unheard", SERVER, false, end_unheard);
+	next_at_address("accepted", SERVER, true, end_unheard);
+	next_at_address("connected, unheard", CLIENT, false, end_unheard);
+	next_at_address("connected", CLIENT, true, end_unheard);
+	next_at_address("accepted after a listener, unheard", SERVER, false, end_listener_unheard);
+	next_at_address("connected after a listener, unheard", CLIENT, false, end_listener_unheard);
 	next_is_half_closed();
 	next_listens();
 	swept();

@@ -87,6 +87,12 @@ static void parent_gone(void **state)
 	add(2, 1, "a", 1);
 	add(3, 2, "b", 1);
 	mote_cgroup_set_remove(&set, 2, 2);
+	assert_null(mote_cgroup_set_find(&set, 2));
+	/* it has its name as long as events may tell of it */
+	assert_string_equal(path_of(3), "/a/b");
+	assert_int_equal(mote_cgroup_set_node(&set, 2), 1);
+	mote_cgroup_set_bury(&set);
+	assert_int_equal(mote_cgroup_set_node(&set, 2), MOTE_CGROUP_NONE);
 	add(4, 3, "c", 2);
 	assert_string_equal(path_of(3), "/b");
 	assert_string_equal(path_of(4), "/b/c");
@@ -172,6 +178,7 @@ static void index_holds(void **state)
 	for (unsigned int k = 0; k < IDS; k++)
 		mote_cgroup_set_remove(&set, some_id(k), 1);
 	mote_cgroup_set_remove(&set, 1, 1);
+	mote_cgroup_set_bury(&set);
 	assert_int_equal(set.known, 0);
 	assert_int_equal(set.used_nodes, 0);
 	assert_int_equal(set.nfree, set.fresh_row);
