@@ -109,16 +109,18 @@ void mote_cgroup_iter_begin(struct mote_cgroup_iter *iter, uint64_t now)
 static bool take_new(struct mote_cgroup_iter *iter)
 {
 	uint32_t n = iter->ctl->unknown < MOTE_CGROUP_NEW ? iter->ctl->unknown : MOTE_CGROUP_NEW;
-	bool any = false;
+	uint32_t added = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
 		const struct mote_cgroup_new *fresh = &iter->ctl->fresh[i];
 		struct mote_text name = { fresh->name, fresh->name_len };
 
-		any |= mote_cgroup_set_add(iter->set, fresh->id, fresh->parent, name,
-					   iter->ctl->begun, iter->now);
+		added += mote_cgroup_set_add(iter->set, fresh->id, fresh->parent, name,
+					     iter->ctl->begun, iter->now);
 	}
-	return any;
+	if (!added)
+		mote_cgroup_set_unplaced(iter->set, iter->ctl->unknown);
+	return added;
 }
 
 /* The split of CPU time as cpu.stat shows it: never less than was shown before, by anybody. */

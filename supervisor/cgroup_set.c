@@ -15,8 +15,8 @@
 #include "lazy.h"
 
 #define NODES_PER_ROW   2
-#define BLOCKS_PER_NODE 2 /* of a name: 54 bytes */
-#define SLOTS_PER_ROW   8 /* of the walk's, which knows those without a name, too */
+#define BLOCKS_PER_NODE 2  /* of a name: 54 bytes */
+#define SLOTS_PER_ROW   16 /* of the walk's, which knows those without a name, too */
 #define SLOTS_OWN       4
 #define ENDED_MIN       64
 #define DEAD_SHARE      8 /* at most this part of the nodes is of those that ended */
@@ -455,10 +455,8 @@ bool mote_cgroup_set_add(struct mote_cgroup_set *set, uint64_t id, uint64_t pare
 	if (!id || (parent && !up))
 		return false;
 	slot = free_slot(set, id);
-	if (!slot) {
-		set->dropped++;
+	if (!slot)
 		return false;
-	}
 	*slot = (struct mote_cgroup_slot){ .id = id, .seen = seen };
 	set->known++;
 	if (up && up->node == MOTE_CGROUP_NONE)
@@ -467,6 +465,13 @@ bool mote_cgroup_set_add(struct mote_cgroup_set *set, uint64_t id, uint64_t pare
 		begin_slot(set, slot, up ? up->node : MOTE_CGROUP_NONE, name, now);
 	set->others += is_other(set, slot);
 	return true;
+}
+
+void mote_cgroup_set_unplaced(struct mote_cgroup_set *set, uint64_t n)
+{
+	if (n > set->unplaced)
+		set->dropped += n - set->unplaced;
+	set->unplaced = n;
 }
 
 static void add_totals(struct mote_cgroup_set *set, const struct mote_cgroup_row *row)
@@ -506,6 +511,89 @@ static void remove_slot(struct mote_cgroup_set *set, struct mote_cgroup_slot *sl
 		keep_dead(set, slot);
 	else
 		free_slot_at(set, slot);
+}
+
+static uint32_t free_rows(const struct mote_cgroup_set *set)
+{
+	return set->max - rows_in_use(set);
+}
+
+static void put_row(struct mote_cgroup_set *set, uint32_t node, uint32_t row)
+{
+	set->nodes[node].row = row;
+	find(set, set->nodes[node].id)->row = row;
+}
+
+/* Who is above another comes before it, where levels go. */
+static void give_rows(struct mote_cgroup_set *set, uint32_t level, uint64_t now)
+{
+	for (uint32_t i = 0; i < set->fresh_node && free_rows(set); i++) {
+		const struct mote_cgroup_node *n = &set->nodes[i];
+		uint32_t row;
+
+		if (!n->id || !n->shown || n->level != level || n->row < set->max)
+			continue;
+		row = take_row(set);
+		begin_row(set, row, i, now);
+		put_row(set, i, row);
+		set->others--;
+	}
+}
+
+/* Whose sums they are a part of may have a row now. */
+static void sort_others(struct mote_cgroup_set *set)
+{
+	for (uint32_t i = 0; i < set->fresh_node; i++) {
+		const struct mote_cgroup_node *n = &set->nodes[i];
+
+		if (n->id && n->shown && n->row >= set->max)
+			put_row(set, i, row_of_others(set, is_summed(set, above(set, i))));
+	}
+}
+
+static bool forget_nameless(struct mote_cgroup_set *set, uint64_t now)
+{
+	uint32_t rows = free_rows(set), most = rows;
+
+	for (uint32_t i = 0; i <= set->mask && most;) {
+		struct mote_cgroup_slot *slot = &set->index[i];
+
+		if (!slot->id || slot->node != MOTE_CGROUP_NONE || !is_other(set, slot)) {
+			i++;
+			continue;
+		}
+		remove_slot(set, slot, now);
+		most--;
+	}
+	return most < rows;
+}
+
+/* The lowest level of those that have a name and no row; MOTE_CGROUP_NONE: there are none. */
+static uint32_t first_level(const struct mote_cgroup_set *set)
+{
+	uint32_t level = MOTE_CGROUP_NONE;
+
+	for (uint32_t i = 0; i < set->fresh_node; i++) {
+		const struct mote_cgroup_node *n = &set->nodes[i];
+
+		if (n->id && n->shown && n->row >= set->max && n->level < level)
+			level = n->level;
+	}
+	return level;
+}
+
+bool mote_cgroup_set_reseat(struct mote_cgroup_set *set, bool nameless, uint64_t now)
+{
+	uint32_t level;
+
+	if (!set->others || !free_rows(set))
+		return false;
+	for (level = first_level(set); level != MOTE_CGROUP_NONE && free_rows(set);
+	     level = first_level(set))
+		give_rows(set, level, now);
+	if (level != MOTE_CGROUP_NONE)
+		sort_others(set);
+	return nameless && has_nodes(set) && forget_nameless(set, now);
 }
 
 void mote_cgroup_set_remove(struct mote_cgroup_set *set, uint64_t id, uint64_t now)

@@ -20,6 +20,7 @@
 #include "cgroup_watch.h"
 #include "descriptors.h"
 #include "file.h"
+#include "log.h"
 #include "probes_cgroup.h"
 #include "thread.h"
 
@@ -54,6 +55,10 @@ struct mote_cgroups {
 	enum step step;
 	bool names_only; /* this sample is the walk alone */
 	bool listed;
+	uint64_t left_out; /* of this listing: there was no room to know them */
+	uint64_t renamed;  /* when those without a name were forgotten last, ns */
+	uint64_t warned;   /* [tables] cgroups is too small for so many, as was said */
+	struct mote_limit limit;
 	bool crowded; /* there are too few descriptors */
 };
 
@@ -141,14 +146,17 @@ static void take(struct mote_cgroups *cgroups, const struct mote_cgroup_event *e
 	switch (event->kind) {
 	case MOTE_CGROUP_MKDIR:
 	case MOTE_CGROUP_LISTED:
-		mote_cgroup_set_add(&cgroups->set, event->id, event->parent, name_of(event),
-				    event->time, cgroups->now);
+		if (!mote_cgroup_set_add(&cgroups->set, event->id, event->parent, name_of(event),
+					 event->time, cgroups->now))
+			cgroups->left_out += event->kind == MOTE_CGROUP_LISTED;
 		break;
 	case MOTE_CGROUP_RMDIR:
 		mote_cgroup_set_remove(&cgroups->set, event->id, cgroups->now);
 		break;
 	case MOTE_CGROUP_LIST_END:
 		mote_cgroup_set_sweep(&cgroups->set, event->id, event->id, cgroups->now);
+		mote_cgroup_set_unplaced(&cgroups->set, cgroups->left_out);
+		cgroups->left_out = 0;
 		cgroups->listed = true;
 		break;
 	}
@@ -397,12 +405,29 @@ bool mote_cgroups_stale(const struct mote_cgroups *cgroups, uint64_t now)
 	       now - cgroups->collected >= cgroups->options->cgroup_freshness * NS_PER_MS;
 }
 
+/* Rows that have become free are given away; that there are too few is said. */
+static void reseat(struct mote_cgroups *cgroups)
+{
+	uint64_t dropped = cgroups->set.dropped;
+	bool nameless =
+		cgroups->now - cgroups->renamed >= cgroups->options->cgroup_listing * NS_PER_MS;
+
+	if (mote_cgroup_set_reseat(&cgroups->set, nameless, cgroups->now))
+		cgroups->renamed = cgroups->now;
+	if (dropped == cgroups->warned)
+		return;
+	cgroups->warned = dropped;
+	mote_log_limited(&cgroups->limit, cgroups->now,
+			 "a table is full: cgroups are summed in `other`: raise [tables] cgroups");
+}
+
 void mote_cgroups_begin(struct mote_cgroups *cgroups, uint64_t now)
 {
 	mote_cgroups_drain(cgroups, now);
 	cgroups->collected = now;
 	cgroups->collections++;
 	cgroups->names_only = false;
+	reseat(cgroups);
 	cgroups->step = IDLE;
 	if (cgroups->iter)
 		mote_cgroup_iter_begin(cgroups->iter, now);
