@@ -15,7 +15,8 @@
 #include "lazy.h"
 
 #define NODES_PER_ROW   2
-#define BLOCKS_PER_NODE 2  /* of a name: 54 bytes */
+#define BLOCKS_PER_NODE 4 /* of a name: 108 bytes; a container of Kubernetes has 80 */
+#define BLOCKS_LIKELY   2
 #define SLOTS_PER_ROW   16 /* of the walk's, which knows those without a name, too */
 #define SLOTS_OWN       4
 #define ENDED_MIN       64
@@ -104,7 +105,7 @@ void mote_cgroup_set_settle(struct mote_cgroup_set *set)
 	touch(set->nodes, sizeof(*set->nodes), nodes, set->nnodes);
 	touch(set->free_rows, sizeof(*set->free_rows), set->max, set->max);
 	touch(set->ended, sizeof(*set->ended), set->ended_max, set->ended_max);
-	touch(set->names.blocks, 32, nodes * BLOCKS_PER_NODE, set->names.n);
+	touch(set->names.blocks, 32, nodes * BLOCKS_LIKELY + 2ull * set->names.fresh, set->names.n);
 }
 
 /* Rows that never had an owner come after those that were given back. */

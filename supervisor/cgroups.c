@@ -155,7 +155,7 @@ static void take(struct mote_cgroups *cgroups, const struct mote_cgroup_event *e
 		break;
 	case MOTE_CGROUP_LIST_END:
 		mote_cgroup_set_sweep(&cgroups->set, event->id, event->id, cgroups->now);
-		mote_cgroup_set_unplaced(&cgroups->set, cgroups->left_out);
+		mote_cgroup_set_unplaced(&cgroups->set, cgroups->left_out + event->parent);
 		cgroups->left_out = 0;
 		cgroups->listed = true;
 		break;
@@ -211,7 +211,10 @@ static int open_watch(struct mote_cgroups *cgroups)
 
 	if (err)
 		return err;
-	if (!cgroups->log.ring) {
+	if (!cgroups->log.ring && !mote_cgroup_watch_has_events(cgroups->watch)) {
+		snprintf(cgroups->why, sizeof(cgroups->why),
+			 "inotify has no instance left: raise fs.inotify.max_user_instances");
+	} else if (!cgroups->log.ring) {
 		cgroups->log.ring = mote_cgroup_watch_ring(cgroups->watch);
 		cgroups->log.dropped = mote_cgroup_watch_dropped(cgroups->watch);
 	}
@@ -312,9 +315,9 @@ static void add_tiers(const struct mote_cgroups *cgroups, struct mote_tiers *tie
 			       ? "the controllers are in hierarchies of version 1"
 			       : cgroups->why);
 	mote_tiers_add(tiers, "cgroup_events",
-		       bpf              ? "tp_btf"
-		       : cgroups->watch ? "inotify"
-					: "none",
+		       bpf                 ? "tp_btf"
+		       : cgroups->log.ring ? "inotify"
+					   : "none",
 		       "%s", bpf ? "" : cgroups->why);
 }
 
