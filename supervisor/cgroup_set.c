@@ -354,6 +354,14 @@ static void begin_row(struct mote_cgroup_set *set, uint32_t row, uint32_t node, 
 	set->nodes[node].row = row;
 }
 
+static void count_dropped(struct mote_cgroup_set *set)
+{
+	if (set->counted)
+		set->counted--;
+	else
+		set->dropped++;
+}
+
 /* A row of its own, the row of others, or none. */
 static uint32_t choose_row(struct mote_cgroup_set *set, uint32_t node, uint64_t now)
 {
@@ -365,7 +373,7 @@ static uint32_t choose_row(struct mote_cgroup_set *set, uint32_t node, uint64_t 
 		begin_row(set, row, node, now);
 		return row;
 	}
-	set->dropped++;
+	count_dropped(set);
 	return row_of_others(set, is_summed(set, above(set, node)));
 }
 
@@ -405,7 +413,8 @@ static uint32_t place(struct mote_cgroup_set *set, uint64_t id, uint32_t parent,
 /* Of one without a node: it is not shown, but may be summed. */
 static uint32_t row_of_nameless(struct mote_cgroup_set *set, uint32_t parent, enum view view)
 {
-	set->dropped += view != HIDDEN;
+	if (view != HIDDEN)
+		count_dropped(set);
 	if (view != SHOWN)
 		return MOTE_CGROUP_NONE;
 	return row_of_others(set, parent != MOTE_CGROUP_NONE && is_summed(set, parent));
@@ -431,7 +440,8 @@ static void begin_slot_below(struct mote_cgroup_set *set, struct mote_cgroup_slo
 
 	slot->node = MOTE_CGROUP_NONE;
 	slot->row = hidden ? MOTE_CGROUP_NONE : row_of_others(set, true);
-	set->dropped += !hidden;
+	if (!hidden)
+		count_dropped(set);
 }
 
 static bool is_other(const struct mote_cgroup_set *set, const struct mote_cgroup_slot *slot)
@@ -552,21 +562,27 @@ static void sort_others(struct mote_cgroup_set *set)
 	}
 }
 
+/*
+ * All of them, as those above another must be told of before it. Those that then find no row have
+ * been counted.
+ */
 static bool forget_nameless(struct mote_cgroup_set *set, uint64_t now)
 {
-	uint32_t rows = free_rows(set), most = rows;
+	uint32_t forgotten = 0, rows = free_rows(set);
 
-	for (uint32_t i = 0; i <= set->mask && most;) {
+	for (uint32_t i = 0; i <= set->mask;) {
 		struct mote_cgroup_slot *slot = &set->index[i];
 
+		/* Freed, the slot may have the next one by now. */
 		if (!slot->id || slot->node != MOTE_CGROUP_NONE || !is_other(set, slot)) {
 			i++;
 			continue;
 		}
 		remove_slot(set, slot, now);
-		most--;
+		forgotten++;
 	}
-	return most < rows;
+	set->counted = forgotten > rows ? forgotten - rows : 0;
+	return forgotten;
 }
 
 /* The lowest level of those that have a name and no row; MOTE_CGROUP_NONE: there are none. */

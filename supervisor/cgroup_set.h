@@ -53,6 +53,7 @@ struct mote_cgroup_set {
 	uint64_t known;    /* in the index */
 	uint64_t others;   /* of these without a row of their own, though it should be shown */
 	uint64_t dropped;  /* cgroups that found no row, since start */
+	uint64_t counted;  /* of those that are told of anew */
 	uint64_t unplaced; /* of these in the last walk or listing: that are not even known */
 	uint64_t peak;
 	uint64_t absent; /* values that cannot be had here, bits */
@@ -90,9 +91,8 @@ bool mote_cgroup_set_add(struct mote_cgroup_set *set, uint64_t id, uint64_t pare
 void mote_cgroup_set_remove(struct mote_cgroup_set *set, uint64_t id, uint64_t now);
 void mote_cgroup_set_bury(struct mote_cgroup_set *set);
 /*
- * Rows that are free go to those in `other`. Those that have no name are forgotten if `nameless`,
- * as many as may have a row now: the next walk or listing tells of them anew. True if there
- * were any.
+ * Rows that are free go to those in `other`. Those that have no name are forgotten if `nameless`:
+ * the next walk or listing tells of them anew. True if there were any.
  */
 bool mote_cgroup_set_reseat(struct mote_cgroup_set *set, bool nameless, uint64_t now);
 /* How many a walk or a listing found that there is no room to know. */

@@ -217,10 +217,11 @@ def levels():
     for path in {os.path.dirname(os.path.dirname(os.path.dirname(path))) for path in paths if path[-1] == "d"}:
         if path not in missing:
             remove(path)
-    time.sleep(1.2)
-    rows_of(moted)
-    time.sleep(0.6)
-    rows = rows_of(moted)
+    for _ in range(15):
+        time.sleep(0.6)
+        rows = rows_of(moted)
+        if len(rows) == 17:
+            break
     check("a line says that there were too few, once", moted.log().count("raise [tables] cgroups") == 1, moted.log())
     check("rows that become free are given to those that had none", len(rows) == 17 and
           any(path[len(unified):] in rows for path in missing), sorted(rows))

@@ -294,6 +294,7 @@ static void filters(void **state)
 /* Rows that become free are given to those that had none. */
 static void rows_become_free(void **state)
 {
+	uint64_t dropped;
 	char name[16];
 
 	add(1, 0, "", 1);
@@ -319,17 +320,27 @@ static void rows_become_free(void **state)
 	mote_cgroup_set_reseat(&set, true, 5);
 	assert_true(row_of(18) < 16 && row_of(19) < 16);
 	assert_int_equal(set.others, 0);
-	/* one without a name is told of anew */
+	/* those without a name are told of anew, from above, and were counted already */
 	for (unsigned int i = 0; i < 30; i++)
 		add(100 + i, 1, "x", 6);
+	for (unsigned int i = 0; i < 20; i++)
+		add(200 + i, 129 + (i > 0 ? 70 + i : 0), "below", 6);
+	dropped = set.dropped;
+	assert_int_equal(row_of(129), 16);
+	assert_int_equal(row_of(200), 17);
 	assert_int_equal(mote_cgroup_set_find(&set, 129)->node, MOTE_CGROUP_NONE);
 	for (unsigned int i = 0; i < 25; i++)
 		mote_cgroup_set_remove(&set, 100 + i, 7);
 	mote_cgroup_set_bury(&set);
 	mote_cgroup_set_reseat(&set, true, 8);
 	assert_null(mote_cgroup_set_find(&set, 129));
+	assert_null(mote_cgroup_set_find(&set, 219));
 	assert_true(add(129, 1, "x", 9));
-	assert_true(row_of(129) < 16);
+	for (unsigned int i = 0; i < 20; i++)
+		assert_true(add(200 + i, 129 + (i > 0 ? 70 + i : 0), "below", 9));
+	assert_true(row_of(129) < 16 && row_of(200) < 16);
+	assert_int_equal(row_of(219), 17);
+	assert_int_equal(set.dropped, dropped);
 }
 
 /* Those that there is not even a place for are counted once. */
