@@ -560,30 +560,31 @@ struct mote_socket {
 			MOTE_ENDS
 		};
 	};
-	u32 flags;      /* MOTE_SOCKET_* */
-	u32 uid, netns; /* netns: its inode number */
-	u32 tgid;       /* who made it, or had it when mote started; 0: not known */
-	u64 start;      /* of that process: start_boottime, ns */
-	u64 cgroup_id, inode,
-		cookie; /* 0: not known; cookie: nobody has asked the kernel for it yet */
+	u32 flags; /* MOTE_SOCKET_* */
+	u32 tgid;  /* who made it, or had it when mote started; 0: not known */
 	/* TCP: as of the last release. UDP: write_seq is the last walk of net_udp that saw it. */
 	u32 write_seq, copied_seq;
-	u32 srtt_us;
-	u32 flow;          /* the flow that moved bytes last: SLOT_PLACE() of bpf/slots.h */
+	u32 flow;       /* the flow that moved bytes last: SLOT_PLACE() of bpf/slots.h */
+	u32 hash;       /* TCP: the kernel's, of both ends, while it has two; 0: not known yet */
+	u32 uid, netns; /* netns: its inode number */
+	u64 start;      /* of the process tgid: start_boottime, ns */
+	u64 cgroup_id, inode,
+		cookie;    /* 0: not known; cookie: nobody has asked the kernel for it yet */
 	u64 retransmitted; /* bytes, TCP */
 	/* TCP: bytes the kernel accepted for sending, and that were taken from it, since the socket
 	   began, and what they were when mote first saw it. */
 	u64 accepted, taken, accepted_base, taken_base;
+	u32 srtt_us;
 
 	/* User space's own; BPF never writes below. */
+	u32 flows;     /* the first of its flows, slot + 1; 0: none */
+	u32 state_own; /* of slots.c */
+	u32 next : 24; /* of those that closed in this sample, slot + 1 */
+	u32 flags_own : 8;
 	struct mote_traffic traffic; /* sum over its flows */
 	u64 changed;                 /* as in mote_flow */
-	u32 state_own;               /* of slots.c */
-	u32 flows;                   /* the first of its flows, slot + 1; 0: none */
 	s64 unattributed_sent, unattributed_received;
 	u64 retransmitted_seen; /* what of `retransmitted` has been added up */
-	u32 next;               /* of those that closed in this sample, slot + 1 */
-	u32 flags_own;
 };
 
 /* The array map `net_ctl`, one value. */

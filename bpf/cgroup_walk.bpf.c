@@ -330,8 +330,22 @@ static __always_inline void visit(const struct cgroup *c)
 		store(row, &s->row);
 }
 
+/* User space may still show what it has of them until the walk begins. */
+static __always_inline void clear_others(void)
+{
+	u32 at = cgroup_max;
+	struct mote_cgroup_row *others = bpf_map_lookup_elem(&cgroup_rows, &at);
+
+	if (!others)
+		return;
+	others->present = 0;
+	others->utime = others->stime = others->prev_utime = others->prev_stime = 0;
+	__builtin_memset(others->v, 0, sizeof(others->v));
+}
+
 static __always_inline void begin(const struct cgroup *c)
 {
+	clear_others();
 	cgroup_ctl.begun++;
 	cgroup_ctl.root_level = c->level;
 	cgroup_ctl.known = cgroup_ctl.unknown = 0;

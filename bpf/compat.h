@@ -55,6 +55,24 @@ struct trace_event_raw_sched_process_exit___group_dead {
 
 #pragma clang attribute pop
 
+/* What of a socket is read together: since 3.9 the kernel has it in this order. */
+struct compat_sock_head {
+	u32 hash;
+	__be16 dport;
+	u16 num, family;
+	u8 state, pad0;
+};
+
+/* A read is a call; the fields are where BTF says if that is elsewhere. */
+static __always_inline void compat_sock_head(struct compat_sock_head *head, const struct sock *sk)
+{
+	bpf_core_read(head, sizeof(*head), &sk->__sk_common.skc_hash);
+	if (bpf_core_field_offset(sk->__sk_common.skc_state) !=
+	    bpf_core_field_offset(sk->__sk_common.skc_hash) +
+		    __builtin_offsetof(struct compat_sock_head, state))
+		head->state = BPF_CORE_READ(sk, __sk_common.skc_state);
+}
+
 /*
  * Between 6.1 and 6.12: the verifier takes a bound that was checked on one copy of a spilled number
  * to hold for the others. Before (refused on 5.10 and 6.1), a number must be bounded by an AND

@@ -377,6 +377,7 @@ struct in6_addr {
 
 struct sock_common {
 	__be32 skc_daddr, skc_rcv_saddr;
+	u32 skc_hash;
 	__be16 skc_dport;
 	u16 skc_num;
 	u16 skc_family;

@@ -45,7 +45,8 @@ char _license[] SEC("license") = "Dual BSD/GPL";
 
 /*
  * MOTE_MUTANT_*: broken on purpose, one way each (make MUTANT=...), for tests that must notice:
- * PEEK counts looks as receives, DEAF has a probe that does nothing.
+ * PEEK counts looks as receives, DEAF has a probe that does nothing. With LOST the kernel seems to
+ * leave out two of three changes of state, and ends of sockets, which nothing must notice.
  */
 #ifdef MOTE_MUTANT_PEEK
 #	define NOT_RECEIVED MSG_ERRQUEUE
@@ -53,6 +54,11 @@ char _license[] SEC("license") = "Dual BSD/GPL";
 #else
 #	define NOT_RECEIVED (MSG_PEEK | MSG_ERRQUEUE)
 #	define LENGTH(len)  (len)
+#endif
+#ifdef MOTE_MUTANT_LOST
+#	define LOST (bpf_get_prandom_u32() % 3 != 0)
+#else
+#	define LOST false
 #endif
 #ifdef MOTE_MUTANT_DEAF
 #	define DEAF true
@@ -209,7 +215,7 @@ int net_set_state(struct trace_event_raw_inet_sock_set_state *ctx)
 	const struct sock *sk = ctx->skaddr;
 	int oldstate = ctx->oldstate, newstate = ctx->newstate;
 
-	if (ctx->protocol != IPPROTO_TCP)
+	if (ctx->protocol != IPPROTO_TCP || LOST)
 		return 0;
 	return WITH_CPU(tcp_state(cpu, sk, oldstate, newstate));
 }
@@ -219,12 +225,18 @@ static __always_inline void destroyed(struct mote_slot_cpu *cpu, const struct so
 {
 	u32 slot = 0;
 	struct mote_socket *s = net_find(cpu, sk, &slot);
+	bool same;
 
 	if (!s)
 		return;
-	if (s->protocol == MOTE_TCP)
+	if (s->protocol != MOTE_TCP) {
+		net_close(s, slot);
+		return;
+	}
+	same = tcp_is_same(s, BPF_CORE_READ(sk, __sk_common.skc_hash), TCP_CLOSE);
+	if (same)
 		tcp_refresh(s, sk);
-	net_close(s, slot);
+	tcp_lost(slot, same);
 }
 
 /* Also of sockets that nobody accepted: no release_sock() sees their end. */
@@ -233,7 +245,7 @@ int net_destroy(struct trace_event_raw_tcp_event_sk *ctx)
 {
 	const struct sock *sk = ctx->skaddr;
 
-	return WITH_CPU(destroyed(cpu, sk));
+	return LOST ? 0 : WITH_CPU(destroyed(cpu, sk));
 }
 
 /*

@@ -134,6 +134,7 @@ static __always_inline void net_socket_fill(void *slot, void *arg)
 	net_load_names(s, sk);
 	s->write_seq = 0;
 	s->copied_seq = 0;
+	s->hash = 0;
 	s->srtt_us = 0;
 	s->flow = 0;
 	s->retransmitted = 0;
@@ -207,7 +208,7 @@ static __always_inline void net_close(struct mote_socket *s, u32 slot)
 
 /*
  * How a socket that is seen first by something else than its opening came to be missed. The walks
- * at start did not meet those of other network namespaces.
+ * at start did not meet those of other network namespaces; who just connects is not older.
  */
 static __always_inline u32 net_missed(const struct sock *sk)
 {
@@ -217,6 +218,8 @@ static __always_inline u32 net_missed(const struct sock *sk)
 		return MOTE_SOCKET_SEEDED;
 	if (ctl->turned_away)
 		return MOTE_SOCKET_LATE;
+	if (BPF_CORE_READ(sk, __sk_common.skc_state) == TCP_SYN_SENT)
+		return 0;
 	return net_netns && net_namespace(sk) != net_netns ? MOTE_SOCKET_SEEDED : 0;
 }
 

@@ -8,7 +8,7 @@
 #ifndef MOTE_BPF_NET_SWEEP_H
 #define MOTE_BPF_NET_SWEEP_H
 
-#include "net_tcp.h"
+#include "net_tcp_walk.h"
 #include "net_udp.h"
 
 NET_FUNCTION int net_sweep_slot(u32 slot, u32 protocol)
@@ -20,8 +20,9 @@ NET_FUNCTION int net_sweep_slot(u32 slot, u32 protocol)
 	if (protocol == MOTE_UDP ? !udp_is_gone(s) : !tcp_is_gone(s))
 		return 0;
 	if (protocol == MOTE_TCP)
-		net_tell(0, slot, MOTE_EVENT_CLOSED, s->state);
-	net_close(s, slot);
+		tcp_lost(slot, tcp_last_look(s));
+	else
+		net_close(s, slot);
 	return 1;
 }
 

@@ -11,7 +11,7 @@
 #ifndef MOTE_BPF_NET_TCP_H
 #define MOTE_BPF_NET_TCP_H
 
-#include "net_tcp_numbers.h"
+#include "net_tcp_life.h"
 
 static __always_inline bool tcp_refresh(struct mote_socket *s, const struct sock *sk)
 {
@@ -95,14 +95,17 @@ static __always_inline u32 tcp_late_flags(const struct sock *sk, const struct tc
 static __always_inline void tcp_late_fill(void *slot, void *arg)
 {
 	const struct tcp_late *late = arg;
+	const struct sock *sk = late->socket.sk;
 	struct mote_socket *s = slot;
 
 	net_socket_fill(s, arg);
+	if (tcp_has_peer(s->state))
+		s->hash = BPF_CORE_READ(sk, __sk_common.skc_hash);
 	if (late->socket.flags & MOTE_SOCKET_NEW)
 		return;
 	s->write_seq = late->n.write;
 	s->copied_seq = late->n.copied;
-	tcp_set_truth(s, late->socket.sk, &late->n);
+	tcp_set_truth(s, sk, &late->n);
 	s->accepted_base = s->accepted;
 	s->taken_base = s->taken;
 }
@@ -161,8 +164,8 @@ static __always_inline void tcp_settle(struct mote_socket *s, u32 slot, const st
 	struct tcp_numbers n;
 
 	tcp_numbers(&n, sk);
-	if (state == TCP_CLOSE && !n.received && !n.acked) {
-		/* tcp_disconnect(), or it never came to a connection */
+	if (state == TCP_CLOSE && tcp_is_reset(&n)) {
+		tcp_forget_truth(s);
 		s->write_seq = write;
 		s->copied_seq = copied;
 		s->flags &= ~MOTE_SOCKET_NEW;
@@ -182,7 +185,8 @@ static __always_inline void tcp_settle(struct mote_socket *s, u32 slot, const st
 		s->flags &= ~MOTE_SOCKET_SYN;
 		s->copied_seq = n.nxt - (u32)n.received;
 	}
-	if (!(s->flags & MOTE_SOCKET_FIN_SENT) && tcp_sent_fin(state) && write != s->write_seq) {
+	if (!(s->flags & MOTE_SOCKET_FIN_SENT) && write != s->write_seq &&
+	    (tcp_sent_fin(state) || (state == TCP_CLOSE && tcp_fin_went(sk, &n, s->flags)))) {
 		s->flags |= MOTE_SOCKET_FIN_SENT;
 		s->write_seq++;
 	}
@@ -242,42 +246,34 @@ static __always_inline void tcp_released(struct mote_slot_cpu *cpu, const struct
 {
 	u32 slot = 0;
 	struct mote_socket *s = net_find(cpu, sk, &slot);
-	u8 state;
+	struct compat_sock_head now;
 
 	if ((!s || s->protocol != MOTE_TCP) && !net_wants(sk, IPPROTO_TCP))
 		return;
-	if (s && s->protocol != MOTE_TCP) {
-		net_close(s, slot);
+	compat_sock_head(&now, sk);
+	if (s && !tcp_is_same(s, now.hash, now.state)) {
+		tcp_lost(slot, false);
 		s = NULL;
+		if (!net_wants(sk, IPPROTO_TCP))
+			return;
 	}
-	state = BPF_CORE_READ(sk, __sk_common.skc_state);
-	if (state == TCP_LISTEN)
+	if (now.state == TCP_LISTEN && s)
 		return;
 	if (!s)
-		s = tcp_open_late(sk, state, &slot);
+		s = tcp_open_late(sk, now.state, &slot);
 	if (!s)
 		return;
-	tcp_released_slot(s, slot, sk, state);
-	if (!net_by_state && s->state != state) {
-		s->state = state;
-		slots_mark(SOCKETS, slot);
+	if (now.state == TCP_LISTEN) {
+		net_count_new(net_address(sk), slot, MOTE_TCP, NOT_THIS_WAY, NOT_THIS_WAY);
+		return;
 	}
-	if (tcp_is_over(sk, state)) {
+	tcp_released_slot(s, slot, sk, now.state);
+	if (s->state != now.state || s->hash != now.hash)
+		tcp_came_to(s, slot, now.hash, now.state);
+	if (tcp_is_over(sk, now.state)) {
 		tcp_refresh(s, sk);
 		net_close(s, slot);
 	}
-}
-
-/* As there, for a TCP socket only. */
-static __always_inline struct mote_socket *tcp_find(struct mote_slot_cpu *cpu,
-						    const struct sock *sk, u32 *slot)
-{
-	struct mote_socket *s = net_find(cpu, sk, slot);
-
-	if (!s || s->protocol == MOTE_TCP)
-		return s;
-	net_close(s, *slot);
-	return NULL;
 }
 
 /* A call has returned, and nobody holds the lock: what it said. */
@@ -286,12 +282,20 @@ static __always_inline void tcp_returned(struct mote_slot_cpu *cpu, const struct
 {
 	struct mote_traffic moved = net_moved(sent, received);
 	u32 slot = 0;
-	struct mote_socket *s = tcp_find(cpu, sk, &slot);
+	struct mote_socket *s = net_find(cpu, sk, &slot);
+	struct compat_sock_head now;
 
+	compat_sock_head(&now, sk);
+	if (s && !tcp_may_be_same(s, now.hash, now.state)) {
+		tcp_lost(slot, false);
+		s = NULL;
+	}
 	if (!s && !net_wants(sk, IPPROTO_TCP))
 		return;
 	if (!s)
-		s = tcp_open_late(sk, BPF_CORE_READ(sk, __sk_common.skc_state), &slot);
+		s = tcp_open_late(sk, now.state, &slot);
+	if (s && !s->hash)
+		tcp_came_to(s, slot, now.hash, now.state);
 	if (s && tcp_truth_of(s, sk, &moved))
 		slots_mark(SOCKETS, slot);
 	if (s && s->tgid && net_count_again(s, slot, MOTE_TCP, &moved))
@@ -357,22 +361,29 @@ static __always_inline void tcp_connects(struct mote_socket *s, const struct soc
 	s->copied_seq = BPF_CORE_READ(tp, copied_seq);
 }
 
+/* Into these states tcp_send_fin() follows at once. */
+static __always_inline void tcp_fin(struct mote_socket *s, int state)
+{
+	if (s->flags & MOTE_SOCKET_FIN_SENT || !tcp_sent_fin(state))
+		return;
+	s->flags |= MOTE_SOCKET_FIN_SENT;
+	s->write_seq++;
+}
+
 /* Of a socket that has a slot. */
 static __always_inline void tcp_change(struct mote_socket *s, u32 slot, const struct sock *sk,
-				       int oldstate, int newstate)
+				       u32 hash, int oldstate, int newstate)
 {
+	tcp_came_to(s, slot, hash, oldstate);
+	tcp_fin(s, oldstate);
 	if (oldstate != TCP_SYN_SENT && oldstate != TCP_LISTEN && oldstate != TCP_CLOSE)
 		tcp_refresh(s, sk);
 	if (newstate == TCP_ESTABLISHED) {
 		net_load_addresses(s, sk);
 		tcp_connects(s, sk);
+		s->hash = hash;
 	}
-	/* tcp_send_fin() follows at once */
-	if (!(s->flags & MOTE_SOCKET_FIN_SENT) &&
-	    (newstate == TCP_FIN_WAIT1 || newstate == TCP_LAST_ACK)) {
-		s->flags |= MOTE_SOCKET_FIN_SENT;
-		s->write_seq++;
-	}
+	tcp_fin(s, newstate);
 	s->state = newstate;
 	if (newstate == TCP_CLOSE && BPF_CORE_READ(sk, __sk_common.skc_flags) & SOCK_DEAD)
 		net_close(s, slot);
@@ -380,40 +391,17 @@ static __always_inline void tcp_change(struct mote_socket *s, u32 slot, const st
 		slots_mark(SOCKETS, slot);
 }
 
-/*
- * What a change of state is to who counts connections, slots or not; 0: nothing. Of one that was
- * never established nothing but a failed connect() is told.
- */
-static __always_inline u32 tcp_event(int oldstate, int newstate)
-{
-	if (newstate == TCP_ESTABLISHED || newstate == TCP_LISTEN)
-		return MOTE_EVENT_OPENED;
-	if (newstate != TCP_CLOSE || oldstate == TCP_CLOSE || oldstate == TCP_SYN_RECV)
-		return 0;
-	return oldstate == TCP_SYN_SENT ? MOTE_EVENT_FAILED : MOTE_EVENT_CLOSED;
-}
-
-/*
- * A slot that another connection's is to take the place of: a socket that connects again, or, of
- * one that is accepted, an older socket at the same address whose end no program was run for. That
- * happens to kprobes and classic tracepoints in a softirq which interrupts another program. (Who is
- * accepted by its SYN alone, TCP_FASTOPEN, may have its slot before it is established.)
- */
-static __always_inline bool tcp_is_before(const struct mote_socket *s, int oldstate, int newstate)
-{
-	return newstate == TCP_SYN_SENT || (newstate == TCP_ESTABLISHED &&
-					    oldstate == TCP_SYN_RECV && s->state != TCP_SYN_RECV);
-}
-
 /* In the lock, before sk_state is set. */
 static __always_inline void tcp_state(struct mote_slot_cpu *cpu, const struct sock *sk,
 				      int oldstate, int newstate)
 {
 	u32 slot = 0, event = tcp_event(oldstate, newstate);
-	struct mote_socket *s = tcp_find(cpu, sk, &slot);
+	u32 hash = BPF_CORE_READ(sk, __sk_common.skc_hash);
+	struct mote_socket *s = net_find(cpu, sk, &slot);
 
-	if (s && tcp_is_before(s, oldstate, newstate)) {
-		net_close(s, slot);
+	if (s && (newstate == TCP_SYN_SENT || newstate == TCP_LISTEN ||
+		  !tcp_is_same(s, hash, oldstate))) {
+		tcp_lost(slot, false);
 		s = NULL;
 	}
 	if (!s && !net_wants(sk, IPPROTO_TCP))
@@ -422,62 +410,12 @@ static __always_inline void tcp_state(struct mote_slot_cpu *cpu, const struct so
 	    (newstate == TCP_SYN_SENT || newstate == TCP_ESTABLISHED || newstate == TCP_LISTEN))
 		s = tcp_open(sk, oldstate, newstate, &slot);
 	if (s)
-		tcp_change(s, slot, sk, oldstate, newstate);
+		tcp_change(s, slot, sk, hash, oldstate, newstate);
 	else if (newstate == TCP_CLOSE)
 		tcp_ended_unseen(cpu, sk, oldstate);
 	if (event)
 		net_tell(net_address(sk), s ? slot : (u32)-1, event,
 			 newstate == TCP_CLOSE ? oldstate : newstate);
-}
-
-/*
- * Whether all that could tell of a socket's end was left out. No descriptor is left and its state
- * is CLOSE: nothing comes after that. TCP's memory stays TCP's while anybody may look at it, and
- * has this until the next socket gets it; or the memory is no TCP socket's any more. What is not
- * there reads as 0.
- */
-static __always_inline bool tcp_is_gone(const struct mote_socket *s)
-{
-	const struct sock *sk = (const void *)s->slot.key;
-
-	if (BPF_CORE_READ(sk, sk_protocol) != IPPROTO_TCP)
-		return true;
-	return BPF_CORE_READ(sk, __sk_common.skc_state) == TCP_CLOSE &&
-	       BPF_CORE_READ(sk, __sk_common.skc_flags) & SOCK_DEAD;
-}
-
-/* The same of one whose memory is another's by now: an inode stays the same as long as it is. */
-static __always_inline bool tcp_is_other(const struct mote_socket *s, const struct sock *sk)
-{
-	u64 inode = net_inode(sk);
-
-	return s->inode && inode && s->inode != inode;
-}
-
-/* From the iterator: with the lock from 5.15 on, before that while it is in its hash table. */
-static __always_inline void tcp_walked(struct mote_slot_cpu *cpu, const struct sock *sk, u8 state)
-{
-	struct mote_net_ctl *ctl = net_control();
-	u32 slot = 0;
-	struct mote_socket *s = tcp_find(cpu, sk, &slot);
-
-	if (s && tcp_is_other(s, sk)) {
-		net_tell(0, slot, MOTE_EVENT_CLOSED, s->state);
-		net_close(s, slot);
-		return;
-	}
-	if (s) {
-		if (tcp_refresh(s, sk))
-			slots_mark(SOCKETS, slot);
-		return;
-	}
-	if (!ctl || ctl->live || !net_wants(sk, IPPROTO_TCP) ||
-	    BPF_CORE_READ(sk, __sk_common.skc_flags) & SOCK_DEAD)
-		return;
-	if (tcp_open_late(sk, state, &slot))
-		ctl->seeded++;
-	else
-		ctl->seed_lost++;
 }
 
 #endif

@@ -68,22 +68,40 @@ static __always_inline u32 tcp_sent_fin(u32 state)
 }
 
 /*
- * Whether a socket that was not seen to connect did: the sequence numbers that it used, less bytes
- * (bytes_sent has them without SYN and FIN, and those sent again twice) and FIN, are its SYN.
+ * How many of the sequence numbers that a socket used are no bytes: bytes_sent has these without
+ * SYN and FIN, and those that were sent again twice.
  */
+static __always_inline u64 tcp_no_bytes(const struct tcp_sock *tp, const struct tcp_numbers *n,
+					u32 next)
+{
+	return n->acked + (next - n->una) - BPF_CORE_READ(tp, bytes_sent) +
+	       BPF_CORE_READ(tp, bytes_retrans);
+}
+
+/* Whether a socket that was not seen to connect did: of these, what is not its FIN is its SYN. */
 static __always_inline u32 tcp_connected(const struct sock *sk, const struct tcp_numbers *n,
 					 u32 state)
 {
 	const struct tcp_sock *tp = (const void *)sk;
-	u64 used = n->acked + (BPF_CORE_READ(tp, snd_nxt) - n->una);
-	u64 bytes = BPF_CORE_READ(tp, bytes_sent) - BPF_CORE_READ(tp, bytes_retrans);
 
-	return tcp_is_zero(used - bytes - tcp_sent_fin(state) - 1);
+	return tcp_is_zero(tcp_no_bytes(tp, n, BPF_CORE_READ(tp, snd_nxt)) - tcp_sent_fin(state) -
+			   1);
 }
 
 static __always_inline u32 tcp_flag(u32 flags, u32 flag)
 {
 	return tcp_is_zero(flags & flag) ^ 1;
+}
+
+/* In CLOSE, where the state does not tell: all was sent, and beside a SYN there was a FIN. */
+static __always_inline u32 tcp_fin_went(const struct sock *sk, const struct tcp_numbers *n,
+					u32 flags)
+{
+	const struct tcp_sock *tp = (const void *)sk;
+	u32 next = BPF_CORE_READ(tp, snd_nxt);
+
+	return tcp_is_zero(n->write - next) &
+	       tcp_is_zero(tcp_no_bytes(tp, n, next) - tcp_flag(flags, MOTE_SOCKET_ACTIVE) - 1);
 }
 
 static __always_inline s64 tcp_accepted(const struct tcp_numbers *n, u32 flags)
@@ -138,11 +156,24 @@ static __always_inline bool tcp_set_truth(struct mote_socket *s, const struct so
 	return accepted || taken;
 }
 
+/* In CLOSE: tcp_disconnect() has set the numbers back, or there never was a connection. */
+static __always_inline bool tcp_is_reset(const struct tcp_numbers *n)
+{
+	return !n->acked && !n->received;
+}
+
 static __always_inline bool tcp_truth(struct mote_socket *s, const struct sock *sk)
 {
+	u8 state = BPF_CORE_READ(sk, __sk_common.skc_state);
 	struct tcp_numbers n;
 
-	return s->state != TCP_LISTEN && tcp_numbers(&n, sk) && tcp_set_truth(s, sk, &n);
+	if (s->state == TCP_LISTEN || !tcp_numbers(&n, sk))
+		return false;
+	if (state == TCP_CLOSE && tcp_is_reset(&n))
+		return false;
+	if (state == TCP_CLOSE && tcp_fin_went(sk, &n, s->flags))
+		s->flags |= MOTE_SOCKET_FIN_SENT;
+	return tcp_set_truth(s, sk, &n);
 }
 
 /* Of the way that `moved` went. */

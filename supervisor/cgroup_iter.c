@@ -214,19 +214,20 @@ static void finish(struct mote_cgroup_iter *iter)
 unsigned int mote_cgroup_iter_push(struct mote_cgroup_iter *iter, struct mote_engine *engine,
 				   uint32_t index)
 {
-	unsigned int n = 0;
+	unsigned int n = mote_file_push(&iter->file[FLUSH], engine, index + FLUSH);
 
-	if (iter->walks && !take_walk(iter)) {
-		finish(iter);
-		return 0;
-	}
-	mote_cgroup_other_clear(iter->set);
-	n += mote_file_push(&iter->file[FLUSH], engine, index + FLUSH);
 	if (!iter->walks++)
 		n += mote_file_push(&iter->file[ROOT_CPU], engine, index + ROOT_CPU);
-	n += mote_file_push(&iter->file[WALK], engine, index + WALK);
-	mote_engine_end_chain(engine);
-	return n;
+	return n + mote_file_push(&iter->file[WALK], engine, index + WALK);
+}
+
+bool mote_cgroup_iter_take(struct mote_cgroup_iter *iter, uint64_t now)
+{
+	iter->now = now;
+	if (take_walk(iter))
+		return true;
+	finish(iter);
+	return false;
 }
 
 void mote_cgroup_iter_complete(struct mote_cgroup_iter *iter, uint32_t file, uint32_t step, int res)

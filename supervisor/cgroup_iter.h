@@ -29,9 +29,14 @@ uint64_t mote_cgroup_iter_gives(const struct mote_cgroup_iter *iter);
 #define MOTE_CGROUP_ITER_FILES 3
 /* Begins a sample of time `now`. */
 void mote_cgroup_iter_begin(struct mote_cgroup_iter *iter, uint64_t now);
-/* Pushes the next walk, with indices from `index` on; 0: the sample is complete. */
+/* Pushes a walk, with indices from `index` on, as a chain that is not ended. */
 unsigned int mote_cgroup_iter_push(struct mote_cgroup_iter *iter, struct mote_engine *engine,
 				   uint32_t index);
+/*
+ * Takes the walk that was read. `now`: the time of the sample as it turned out to be. True if there
+ * is to be another: else the sample is complete.
+ */
+bool mote_cgroup_iter_take(struct mote_cgroup_iter *iter, uint64_t now);
 void mote_cgroup_iter_complete(struct mote_cgroup_iter *iter, uint32_t file, uint32_t step,
 			       int res);
 /*

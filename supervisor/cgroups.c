@@ -24,11 +24,12 @@
 #include "probes_cgroup.h"
 #include "thread.h"
 
-#define NS_PER_MS  1000000ull
-#define WATCH_RING 65536u        /* with what inotify tells */
-#define LIST_RING  16384u        /* what is listed alone */
-#define FIRST_NS   2000000000ull /* for the first listing */
-#define READS_MAX  16
+#define NS_PER_MS   1000000ull
+#define WATCH_RING  65536u        /* with what inotify tells */
+#define LIST_RING   16384u        /* what is listed alone */
+#define FIRST_NS    2000000000ull /* for the first listing */
+#define READS_MAX   16            /* direct descriptors of cgroup_files_round.c */
+#define AHEAD_LEAST 64            /* operations */
 
 enum { INDEX_FILES, INDEX_STATUS, INDEX_ITER };
 _Static_assert(INDEX_ITER + MOTE_CGROUP_ITER_FILES == MOTE_CGROUPS_INDICES, "cgroups.h");
@@ -53,7 +54,8 @@ struct mote_cgroups {
 	uint64_t collections;
 	unsigned int reads; /* at a time */
 	enum step step;
-	bool names_only; /* this sample is the walk alone */
+	bool files_ahead; /* the files' first round is part of the tick's chain */
+	bool names_only;  /* this sample is the walk alone */
 	bool listed;
 	uint64_t left_out; /* of this listing: there was no room to know them */
 	uint64_t renamed;  /* when those without a name were forgotten last, ns */
@@ -222,7 +224,7 @@ static int open_watch(struct mote_cgroups *cgroups)
 	return 0;
 }
 
-static int open_files(struct mote_cgroups *cgroups, unsigned int held)
+static int open_files(struct mote_cgroups *cgroups, bool direct, unsigned int held)
 {
 	const struct mote_cgroup_files_config config = {
 		.options = cgroups->options,
@@ -230,6 +232,7 @@ static int open_files(struct mote_cgroups *cgroups, unsigned int held)
 		.set = &cgroups->set,
 		.given = cgroups->iter ? mote_cgroup_iter_gives(cgroups->iter) : 0,
 		.held = held,
+		.direct = direct,
 	};
 
 	return cgroups->layout.version ? mote_cgroup_files_open(&config, &cgroups->files) : 0;
@@ -274,7 +277,7 @@ static int open_all(struct mote_cgroups *cgroups, bool direct, unsigned int held
 		err = mote_cgroup_iter_open(walk, &cgroups->layout, &cgroups->set, direct,
 					    &cgroups->iter);
 	if (!err)
-		err = open_files(cgroups, held);
+		err = open_files(cgroups, direct, held);
 	if (!err)
 		err = open_status(cgroups, direct);
 	if (!err && !walk)
@@ -408,6 +411,25 @@ bool mote_cgroups_stale(const struct mote_cgroups *cgroups, uint64_t now)
 	       now - cgroups->collected >= cgroups->options->cgroup_freshness * NS_PER_MS;
 }
 
+/* How many files are read at a time in the next sample, by what mote may use now. */
+static void count_reads(struct mote_cgroups *cgroups)
+{
+	unsigned int affinity =
+		cgroups->status.buf ? mote_cgroup_parse_affinity(mote_file_text(&cgroups->status))
+				    : 0;
+
+	if (affinity)
+		cgroups->reads = mote_cgroup_cpus(&cgroups->set, cgroups->own, affinity);
+	if (cgroups->reads > READS_MAX)
+		cgroups->reads = READS_MAX;
+}
+
+static unsigned int push_walk(struct mote_cgroups *cgroups, struct mote_engine *engine,
+			      uint32_t index)
+{
+	return cgroups->iter ? mote_cgroup_iter_push(cgroups->iter, engine, index + INDEX_ITER) : 0;
+}
+
 /* Rows that have become free are given away; that there are too few is said. */
 static void reseat(struct mote_cgroups *cgroups)
 {
@@ -424,14 +446,41 @@ static void reseat(struct mote_cgroups *cgroups)
 			 "a table is full: cgroups are summed in `other`: raise [tables] cgroups");
 }
 
+/* Several chains cannot hang on one timer. */
+unsigned int mote_cgroups_push_ahead(struct mote_cgroups *cgroups, struct mote_engine *engine,
+				     uint32_t index, unsigned int room, uint64_t now)
+{
+	unsigned int n;
+
+	cgroups->step = IDLE;
+	if (!cgroups->collected || room < AHEAD_LEAST)
+		return 0;
+	cgroups->now = now;
+	reseat(cgroups); /* before the walk, which fills the rows that are given away */
+	cgroups->step = WALKING;
+	if (cgroups->iter)
+		mote_cgroup_iter_begin(cgroups->iter, now);
+	n = mote_file_push(&cgroups->status, engine, index + INDEX_STATUS);
+	n += push_walk(cgroups, engine, index);
+	cgroups->files_ahead = cgroups->files && cgroups->reads == 1;
+	if (!cgroups->files_ahead)
+		return n;
+	mote_cgroup_files_begin(cgroups->files, now, 1, true);
+	return n +
+	       mote_cgroup_files_push_ahead(cgroups->files, engine, index + INDEX_FILES, room - n);
+}
+
 void mote_cgroups_begin(struct mote_cgroups *cgroups, uint64_t now)
 {
 	mote_cgroups_drain(cgroups, now);
 	cgroups->collected = now;
 	cgroups->collections++;
 	cgroups->names_only = false;
+	if (cgroups->step == WALKING)
+		return; /* it was begun ahead */
 	reseat(cgroups);
 	cgroups->step = IDLE;
+	cgroups->files_ahead = false;
 	if (cgroups->iter)
 		mote_cgroup_iter_begin(cgroups->iter, now);
 }
@@ -449,49 +498,55 @@ void mote_cgroups_begin_names(struct mote_cgroups *cgroups, uint64_t now)
 	mote_cgroup_iter_begin(cgroups->iter, now);
 }
 
-/* Of the files, whose first round comes with what mote may use. */
-static void begin_files(struct mote_cgroups *cgroups)
-{
-	unsigned int affinity =
-		cgroups->status.buf ? mote_cgroup_parse_affinity(mote_file_text(&cgroups->status))
-				    : 0;
-
-	if (affinity)
-		cgroups->reads = mote_cgroup_cpus(&cgroups->set, cgroups->own, affinity);
-	if (cgroups->reads > READS_MAX)
-		cgroups->reads = READS_MAX;
-	mote_cgroup_files_begin(cgroups->files, cgroups->now, cgroups->reads);
-}
-
 /* The walk, if there is one, and then the files. */
 static unsigned int push_first(struct mote_cgroups *cgroups, struct mote_engine *engine,
 			       uint32_t index)
 {
 	unsigned int n = mote_file_push(&cgroups->status, engine, index + INDEX_STATUS);
 
+	n += push_walk(cgroups, engine, index);
 	if (n)
 		mote_engine_end_chain(engine);
 	cgroups->step = WALKING;
-	if (cgroups->iter)
-		n += mote_cgroup_iter_push(cgroups->iter, engine, index + INDEX_ITER);
 	return n;
+}
+
+static unsigned int walk_again(struct mote_cgroups *cgroups, struct mote_engine *engine,
+			       uint32_t index)
+{
+	unsigned int n = push_walk(cgroups, engine, index);
+
+	mote_engine_end_chain(engine);
+	return n;
+}
+
+static void begin_files(struct mote_cgroups *cgroups)
+{
+	cgroups->step = READING;
+	if (cgroups->names_only)
+		return;
+	count_reads(cgroups);
+	if (cgroups->files && cgroups->files_ahead)
+		mote_cgroup_files_arrive(cgroups->files, cgroups->now);
+	else if (cgroups->files)
+		mote_cgroup_files_begin(cgroups->files, cgroups->now, cgroups->reads, false);
 }
 
 unsigned int mote_cgroups_push(struct mote_cgroups *cgroups, struct mote_engine *engine,
 			       uint32_t index, unsigned int room)
 {
-	unsigned int n = 0;
+	unsigned int n = cgroups->step == IDLE ? push_first(cgroups, engine, index) : 0;
 
-	if (cgroups->step == IDLE)
-		n = push_first(cgroups, engine, index);
-	else if (cgroups->step == WALKING && cgroups->iter)
-		n = mote_cgroup_iter_push(cgroups->iter, engine, index + INDEX_ITER);
-	if (n || !cgroups->files || cgroups->names_only)
+	if (n)
 		return n;
-	if (cgroups->step == WALKING)
+	if (cgroups->step == WALKING) {
+		if (cgroups->iter && mote_cgroup_iter_take(cgroups->iter, cgroups->now))
+			return walk_again(cgroups, engine, index);
 		begin_files(cgroups);
-	cgroups->step = READING;
-	return mote_cgroup_files_push(cgroups->files, engine, index + INDEX_FILES, room);
+	}
+	return cgroups->files && !cgroups->names_only
+		       ? mote_cgroup_files_push(cgroups->files, engine, index + INDEX_FILES, room)
+		       : 0;
 }
 
 void mote_cgroups_complete(struct mote_cgroups *cgroups, uint32_t index, uint32_t step, int res)

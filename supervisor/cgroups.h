@@ -40,6 +40,12 @@ void mote_cgroups_drain(struct mote_cgroups *cgroups, uint64_t now);
 bool mote_cgroups_stale(const struct mote_cgroups *cgroups, uint64_t now);
 /* Whether there are events of cgroups that only a walk knows the names of. */
 bool mote_cgroups_needs_names(const struct mote_cgroups *cgroups);
+/*
+ * What is part of the tick's chain: at most `room` operations of a sample at about `now`, not
+ * ended. When they have completed, begin and push as without them: for what they leave to do.
+ */
+unsigned int mote_cgroups_push_ahead(struct mote_cgroups *cgroups, struct mote_engine *engine,
+				     uint32_t index, unsigned int room, uint64_t now);
 /* Begins to collect. Then push until that gives 0; all of a round must have completed before. */
 void mote_cgroups_begin(struct mote_cgroups *cgroups, uint64_t now);
 /* The same, but only for the names that events need. */

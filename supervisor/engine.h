@@ -40,7 +40,7 @@ enum mote_sqe_flags {
 };
 
 #define MOTE_OFFSET_CURRENT UINT64_MAX
-#define MOTE_ENGINE_SLOTS   64
+#define MOTE_ENGINE_SLOTS   80
 
 struct mote_sqe {
 	uint64_t tag; /* comes back with the completion */

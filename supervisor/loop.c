@@ -33,6 +33,8 @@
  * the chain that found no room would be waited for for ever.
  */
 #define OTHERS 512
+/* Of these what is pushed while the chain waits, and at its end: all but the files. */
+#define LATER 400
 /* What clocks may drift apart between two ticks: 10 ms and 0.1 % of the time, twice NTP's slew. */
 #define STEP_NS      (10 * NS_PER_MS)
 #define STEP_DIVISOR 1000
@@ -254,9 +256,18 @@ static uint64_t cgroups_time(const struct mote_loop *loop)
 	return now > loop->sampled ? now : loop->sampled + 1;
 }
 
+/* The rest of the chain, and what is pushed until it ends, need no more than this. */
+static unsigned int push_cgroups_ahead(struct mote_loop *loop)
+{
+	unsigned int room = mote_engine_room(loop->parts.engine);
+
+	return mote_cgroups_push_ahead(loop->parts.cgroups, loop->parts.engine, loop->cgroups_index,
+				       room > LATER ? room - LATER : 0, loop->time);
+}
+
 /*
- * Files of cgroupfs are read after the chain, in rounds of their own. Who polls does not cause it
- * if what is there is fresh enough.
+ * What the chain did not have of cgroups comes after it, in rounds of their own. Who polls does not
+ * cause it if what is there is fresh enough.
  */
 static unsigned int push_cgroups(struct mote_loop *loop)
 {
@@ -323,6 +334,8 @@ static void push_chain(struct mote_loop *loop, bool timed, uint32_t streams, uin
 		n += mote_self_push(parts->self, parts->engine, loop->self_index);
 	if (loop->with_network)
 		n += push_network(loop);
+	if (loop->with_cgroups && timed)
+		n += push_cgroups_ahead(loop);
 	if (parts->events)
 		n += mote_events_push(parts->events, parts->engine, loop->events_index);
 	if (n)

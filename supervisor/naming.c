@@ -23,7 +23,8 @@
 #define SLOT_IDENTS 1
 #define SLOT_ARGV   40 /* and up; below are the host's files */
 #define READS_FIRST 16
-#define READS_MAX   (MOTE_ENGINE_SLOTS - SLOT_ARGV)
+#define SLOT_END    64 /* and up: cgroup_files_round.c's */
+#define READS_MAX   (SLOT_END - SLOT_ARGV)
 #define WORKERS     3 /* for two batches: each may keep one, and the tick needs one */
 
 struct argv_read {

@@ -160,7 +160,7 @@ static void socket_gone(void *ctx, uint32_t slot)
 		flow = of->socket_next;
 		of->socket_next = of->socket_prev = 0;
 	}
-	clear(&socket->traffic, sizeof(*socket) - offsetof(struct mote_socket, traffic),
+	clear(&socket->flows, sizeof(*socket) - offsetof(struct mote_socket, flows),
 	      &socket->state_own);
 }
 

@@ -147,21 +147,25 @@ void mote_task_cputime(const struct mote_thread_counts *counts, uint64_t *prev_u
 
 /*
  * The kernel's pair moves only when somebody reads /proc, ours with every sample; the one that
- * covers more time is the later one. Then neither component may fall below what was shown.
+ * covers more time is the later one. Then neither component may fall below what was shown, and the
+ * sum, which is what the scheduler counted, may not exceed it: the split gives way.
  */
 void mote_task_adjust(struct mote_task *task)
 {
-	uint64_t utime = task->shown_utime, stime = task->shown_stime;
+	uint64_t utime = task->shown_utime, stime = task->shown_stime, sum;
 
 	if (task->prev_utime + task->prev_stime >= utime + stime) {
 		utime = task->prev_utime;
 		stime = task->prev_stime;
 	}
 	mote_task_cputime(&task->counts, &utime, &stime);
-	if (utime > task->shown_utime)
-		task->shown_utime = utime;
-	if (stime > task->shown_stime)
-		task->shown_stime = stime;
+	sum = utime + stime;
+	if (utime < task->shown_utime)
+		utime = task->shown_utime;
+	else if (stime < task->shown_stime)
+		utime = sum - task->shown_stime;
+	task->shown_utime = utime;
+	task->shown_stime = sum - utime;
 }
 
 static unsigned int append(char *path, unsigned int at, unsigned int size, const char *text,

@@ -24,6 +24,7 @@ int main(int argc, char **argv)
 	load();
 	cases_of_seeds();
 	cases_of_tcp();
+	cases_of_lost();
 	cases_of_sharing();
 	cases_of_udp();
 	cases_of_room();

@@ -11,6 +11,7 @@ import time
 from lib import BUILD, DATA, KEY, MORE, TOP, Moted, Rows, cgroup_root, check, run, skip, spawn
 
 NAME = f"mote-it-{os.getpid()}"
+CHURN = f"churn-{os.getpid()}-"
 RATE = 1000
 SECONDS = float(os.environ.get("CHURN", "4"))
 
@@ -67,7 +68,7 @@ def churn_for(seconds, made):
     began = time.monotonic()
     while (past := time.monotonic() - began) < seconds:
         while made[0] < past * RATE:
-            path = os.path.join(ROOT, NAME, f"churn{made[0]}")
+            path = os.path.join(ROOT, NAME, f"{CHURN}{made[0]}")
             os.mkdir(path)
             os.rmdir(path)
             made[0] += 1
@@ -92,7 +93,7 @@ def churn(what, *args, config=None):
         if not frame or frame.type != DATA or frame.name != "cgroup_event":
             continue
         for row in map(stream.dict, frame.rows):
-            if row["name"].startswith("churn"):
+            if row["name"].startswith(CHURN):
                 kinds[row["type"]] += 1
                 ids.add(row["id"])
                 quiet = time.monotonic()
@@ -247,6 +248,17 @@ def filtered():
     remove(os.path.join(ROOT, NAME))
 
 
+def event_rows(client, n):
+    """Of the stream cgroup_event, until there are n of this test's cgroups, or for 5 s."""
+    rows = []
+    for frame in client.frames(5):
+        if frame.type == DATA and frame.name == "cgroup_event":
+            rows += [row for row in map(client.streams[frame.stream].dict, frame.rows) if NAME in str(row)]
+        if len(rows) >= n:
+            break
+    return rows
+
+
 def events_alone():
     """Who subscribes to cgroup_event and nothing else has paths, too."""
     unified = cgroup_root("cgroup2")
@@ -259,20 +271,15 @@ def events_alone():
         list(client.frames(0.5))
         path = os.path.join(root, NAME, "pod", "container")
         os.makedirs(path)
-        client_rows = []
-        for frame in client.frames(1):
-            if frame.type == DATA and frame.name == "cgroup_event":
-                client_rows += map(client.streams[frame.stream].dict, frame.rows)
+        rows = event_rows(client, 3)
         remove(os.path.join(root, NAME, "pod"))
-        for frame in client.frames(1):
-            if frame.type == DATA and frame.name == "cgroup_event":
-                client_rows += map(client.streams[frame.stream].dict, frame.rows)
-        gone = [row["path"] for row in client_rows if row["type"] == "removed"]
+        rows += event_rows(client, 2)
+        gone = [row["path"] for row in rows if row["type"] == "removed"]
         check(f"{source}: also of what is gone with what it was in", gone == [f"/{NAME}/pod/container", f"/{NAME}/pod"],
-              client_rows)
-        got = [row["path"] for row in client_rows if row["type"] == "created" and NAME in str(row)]
+              rows)
+        got = [row["path"] for row in rows if row["type"] == "created"]
         check(f"{source}: events alone have paths", f"/{NAME}/pod" in got and f"/{NAME}/pod/container" in got,
-              client_rows)
+              rows)
         check("moted ends with 0", moted.stop() == 0, moted.log())
         remove(os.path.join(root, NAME))
 

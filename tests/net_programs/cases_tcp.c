@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static void tcp_exchange(const char *what, int family, bool mapped)
+void tcp_exchange(const char *what, int family, bool mapped)
 {
 	pid_t me = getpid();
 	struct mote_socket *s;
@@ -58,7 +58,7 @@ static void tcp_peek_and_drop(void)
 }
 
 /* FIN is a sequence number and no byte, each way and in each order. */
-static void tcp_ends(void)
+void tcp_ends(void)
 {
 	struct pair p;
 
@@ -82,7 +82,7 @@ static void tcp_ends(void)
 }
 
 /* The peer's bytes and FIN are all there before the first call after connect(). */
-static void tcp_late_look(void)
+void tcp_late_look(void)
 {
 	struct sockaddr_storage to;
 	socklen_t len;

@@ -28,6 +28,7 @@ extern unsigned int ncpus;
 
 void see_tracefs(void);
 void load(void);
+void hear_states(bool on);
 int map_fd(const char *name);
 void walk(const char *iterator);
 
@@ -41,6 +42,7 @@ struct mote_socket *of(int fd);
 struct mote_socket *by_inode(u64 inode);
 struct mote_traffic moved_by(const struct mote_socket *s, pid_t pid);
 bool in_index(u64 key);
+struct mote_socket *by_key(u64 key);
 void check_closed(const struct mote_socket *s, u64 key, const char *what);
 void check_moved(const char *what, int fd, pid_t pid, u64 sent, u64 received);
 void check_truth(const char *what, int fd, s64 accepted, s64 taken);
@@ -67,6 +69,10 @@ void end_of(int fd);
 void before_load(void);
 void cases_of_seeds(void);
 void cases_of_tcp(void);
+void tcp_ends(void);
+void tcp_exchange(const char *what, int family, bool mapped);
+void tcp_late_look(void);
+void cases_of_lost(void);
 void cases_of_sharing(void);
 void cases_of_udp(void);
 void cases_of_room(void);

@@ -87,6 +87,8 @@ static const struct hook hooks[] = {
 };
 #define HOOKS (sizeof(hooks) / sizeof(hooks[0]))
 
+static struct bpf_link *links[HOOKS];
+
 static const char *const iterators[] = { "net_tcp", "net_udp", "net_owners", "net_reap_run" };
 
 static struct bpf_program *program(const char *name)
@@ -98,7 +100,7 @@ static struct bpf_program *program(const char *name)
 	return p;
 }
 
-static void attach(const struct hook *h)
+static struct bpf_link *attach(const struct hook *h)
 {
 	const char *slash = strchr(h->function, '/');
 	struct bpf_program *p = program(h->program);
@@ -115,6 +117,21 @@ static void attach(const struct hook *h)
 	}
 	if (!link)
 		die(h->program);
+	return link;
+}
+
+/* As the kernel leaves programs out, at a moment of this test's choice. */
+void hear_states(bool on)
+{
+	static const char *const of_states[] = { "net_set_state", "net_destroy" };
+
+	for (unsigned int i = 0; i < HOOKS; i++) {
+		if (strcmp(hooks[i].program, of_states[0]) != 0 &&
+		    strcmp(hooks[i].program, of_states[1]) != 0)
+			continue;
+		bpf_link__destroy(links[i]);
+		links[i] = on ? attach(&hooks[i]) : NULL;
+	}
 }
 
 void walk(const char *name)
@@ -170,7 +187,7 @@ void load(void)
 	free_all("net_flow_free");
 	for (unsigned int i = 0; i < HOOKS; i++)
 		if (hooks[i].sets >> set & 1)
-			attach(&hooks[i]);
+			links[i] = attach(&hooks[i]);
 	walk("net_tcp");
 	walk("net_udp");
 	walk("net_owners");

@@ -74,6 +74,16 @@ bool in_index(u64 key)
 	return !bpf_map_lookup_elem(map_fd("net_socket_index"), &key, &value);
 }
 
+/* By the kernel's address; NULL: none is in the index. */
+struct mote_socket *by_key(u64 key)
+{
+	u64 value;
+
+	return bpf_map_lookup_elem(map_fd("net_socket_index"), &key, &value)
+		       ? NULL
+		       : &sockets[(u32)value % SLOTS];
+}
+
 /*
  * Within 5 s: sockets are destroyed after a grace period of RCU, or where no probe tells of it,
  * missed by a walk.

@@ -253,7 +253,7 @@ static inline uint32_t open_socket(struct fixture *f, uint64_t address, enum mot
 	socket = &f->sockets[slot];
 	/* All of BPF's part but the head. */
 	memset((char *)socket + sizeof(socket->slot), 0,
-	       offsetof(struct mote_socket, traffic) - sizeof(socket->slot));
+	       offsetof(struct mote_socket, flows) - sizeof(socket->slot));
 	socket->opened = f->now;
 	socket->family = 2;
 	socket->protocol = protocol;

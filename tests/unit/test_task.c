@@ -166,7 +166,10 @@ static void cputime(void **state)
 	}
 }
 
-/* Our pair and the kernel's: the one that covers more time is gone on from; neither falls. */
+/*
+ * Our pair and the kernel's: the one that covers more time is gone on from; neither falls, and the
+ * sum is what the scheduler counted.
+ */
 static void adjusts_on_the_later_pair(void **state)
 {
 	struct mote_task task = { .counts = { .utime = 30, .stime = 10, .run_time = 100 } };
@@ -186,13 +189,20 @@ static void adjusts_on_the_later_pair(void **state)
 	task.prev_stime = 60; /* somebody read /proc meanwhile */
 	mote_task_adjust(&task);
 	assert_int_equal(task.shown_utime, 75);
-	assert_int_equal(task.shown_stime, 60);
+	assert_int_equal(task.shown_stime, 45);
+
+	task.counts.run_time = 140;
+	task.prev_utime = 110;
+	task.prev_stime = 30;
+	mote_task_adjust(&task);
+	assert_int_equal(task.shown_utime, 95);
+	assert_int_equal(task.shown_stime, 45);
 
 	/* a torn sample: less run time than before */
 	task.counts.run_time = 80;
 	mote_task_adjust(&task);
-	assert_int_equal(task.shown_utime, 75);
-	assert_int_equal(task.shown_stime, 60);
+	assert_int_equal(task.shown_utime, 95);
+	assert_int_equal(task.shown_stime, 45);
 }
 
 static struct mote_ident ident(const char *names, unsigned int len, uint32_t flags)
