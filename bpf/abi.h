@@ -402,8 +402,9 @@ enum mote_cgroup_event_kind {
 	MOTE_CGROUP_MKDIR = 1,
 	MOTE_CGROUP_RMDIR = 2,
 	MOTE_CGROUP_LISTED = 3, /* of a listing: is there */
-	MOTE_CGROUP_LIST_END =
-		4, /* `id`: the time at which it began; all that are there were told */
+	/* `id`: when it began; all that are there were told, but for `parent` that it has no room
+	   for. */
+	MOTE_CGROUP_LIST_END = 4,
 };
 
 /* The record is cut behind the name. */

@@ -372,7 +372,8 @@ int walk_flush(struct bpf_iter__cgroup *ctx)
 	return 0;
 }
 
-/* From 6.16 on each has its own, and this is of CPU time: user space has memory's flushed before.
+/*
+ * From 6.16 on each has its own, and this is of CPU time: user space has memory's flushed before.
  */
 SEC("?iter.s/cgroup")
 int walk_css_flush(struct bpf_iter__cgroup *ctx)

@@ -15,7 +15,8 @@
 #include "task.h"
 
 #define SLOT_WALK  5  /* of the iterators' */
-#define AGAIN_MAX  64 /* walks a sample */
+#define AGAIN_MAX  64 /* walks a sample, where many are not known yet */
+#define CALM_MAX   2  /* where there are not so many */
 #define BIT(value) (1ull << MOTE_CGROUP_##value)
 #define CPU_STAT                                                               \
 	(BIT(CPU_USAGE) | BIT(CPU_USER) | BIT(CPU_SYSTEM) | BIT(CPU_PERIODS) | \
@@ -30,7 +31,7 @@ struct mote_cgroup_iter {
 	char path[MOTE_CGROUP_ITER_FILES][MOTE_CGROUP_MOUNT + 16];
 	bool flushes_all;
 	uint64_t now, before, errors;
-	unsigned int walks; /* of this sample */
+	unsigned int walks, calm; /* of this sample */
 };
 
 static int open_file(struct mote_cgroup_iter *iter, unsigned int i, const char *mount,
@@ -102,23 +103,25 @@ uint64_t mote_cgroup_iter_gives(const struct mote_cgroup_iter *iter)
 void mote_cgroup_iter_begin(struct mote_cgroup_iter *iter, uint64_t now)
 {
 	iter->now = now;
-	iter->walks = 0;
+	iter->walks = iter->calm = 0;
 }
 
 /* Those that this walk found and that were not known. True if any of them is now. */
 static bool take_new(struct mote_cgroup_iter *iter)
 {
 	uint32_t n = iter->ctl->unknown < MOTE_CGROUP_NEW ? iter->ctl->unknown : MOTE_CGROUP_NEW;
-	bool any = false;
+	uint32_t added = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
 		const struct mote_cgroup_new *fresh = &iter->ctl->fresh[i];
 		struct mote_text name = { fresh->name, fresh->name_len };
 
-		any |= mote_cgroup_set_add(iter->set, fresh->id, fresh->parent, name,
-					   iter->ctl->begun, iter->now);
+		added += mote_cgroup_set_add(iter->set, fresh->id, fresh->parent, name,
+					     iter->ctl->begun, iter->now);
 	}
-	return any;
+	if (!added)
+		mote_cgroup_set_unplaced(iter->set, iter->ctl->unknown);
+	return added;
 }
 
 /* The split of CPU time as cpu.stat shows it: never less than was shown before, by anybody. */
@@ -180,6 +183,12 @@ static void take_root_cpu(struct mote_cgroup_iter *iter)
 	}
 }
 
+bool mote_cgroup_iter_goes_on(unsigned int walks, unsigned int *calm, uint32_t unknown)
+{
+	*calm = unknown > MOTE_CGROUP_NEW ? 0 : *calm + 1;
+	return unknown && walks < AGAIN_MAX && *calm < CALM_MAX;
+}
+
 /* Of the walk that has just been read; true if there is to be another. */
 static bool take_walk(struct mote_cgroup_iter *iter)
 {
@@ -193,7 +202,7 @@ static bool take_walk(struct mote_cgroup_iter *iter)
 	}
 	if (ctl->known < iter->set->known)
 		mote_cgroup_set_sweep(iter->set, ctl->begun, UINT64_MAX, iter->now);
-	return ctl->unknown && take_new(iter) && iter->walks < AGAIN_MAX;
+	return mote_cgroup_iter_goes_on(iter->walks, &iter->calm, ctl->unknown) && take_new(iter);
 }
 
 static void finish(struct mote_cgroup_iter *iter)

@@ -39,6 +39,12 @@ unsigned int mote_cgroup_iter_push(struct mote_cgroup_iter *iter, struct mote_en
 bool mote_cgroup_iter_take(struct mote_cgroup_iter *iter, uint64_t now);
 void mote_cgroup_iter_complete(struct mote_cgroup_iter *iter, uint32_t file, uint32_t step,
 			       int res);
+/*
+ * Whether the sample has another walk, after so many, the last of which found `unknown` new ones:
+ * one for the rows of what came, and as many as it takes to know more than a walk can tell of. Who
+ * makes cgroups all the time is not walked after. `calm`, 0 at first: walks since one found more.
+ */
+bool mote_cgroup_iter_goes_on(unsigned int walks, unsigned int *calm, uint32_t unknown);
 /* Walks that could not be read to their end. */
 uint64_t mote_cgroup_iter_errors(const struct mote_cgroup_iter *iter);
 

@@ -7,40 +7,16 @@
 
 #include <string.h>
 
-/* Of kernel/bpf/ringbuf.c. */
-#define RING_BUSY    (1u << 31)
-#define RING_DISCARD (1u << 30)
-#define RING_HEADER  8u
-
-/* The record at *position, if it is complete; moves on. NULL: none, or one being written. */
-static const struct mote_cgroup_event *record_at(const struct mote_ringbuf *ring,
-						 uint64_t *position)
-{
-	uint64_t end = __atomic_load_n(ring->producer, __ATOMIC_ACQUIRE);
-
-	while (*position < end) {
-		const uint8_t *at = ring->data + (*position & (ring->size - 1));
-		uint32_t header = __atomic_load_n((const uint32_t *)at, __ATOMIC_ACQUIRE);
-		uint32_t size = header & ~(RING_BUSY | RING_DISCARD);
-
-		if (header & RING_BUSY)
-			return NULL;
-		*position += (size + RING_HEADER + 7) & ~7ull;
-		if (!(header & RING_DISCARD))
-			return (const struct mote_cgroup_event *)(at + RING_HEADER);
-	}
-	return NULL;
-}
-
 const struct mote_cgroup_event *mote_cgroup_log_next(struct mote_cgroup_log *log)
 {
 	uint64_t fill = log->ring ? mote_ringbuf_fill(log->ring) : 0;
+	uint32_t len;
 
 	if (!log->ring)
 		return NULL;
 	if (fill > log->ring->peak)
 		log->ring->peak = fill;
-	return record_at(log->ring, &log->seen);
+	return mote_ringbuf_next(log->ring, &log->seen, &len);
 }
 
 bool mote_cgroup_log_told(const struct mote_cgroup_log *log)
@@ -119,9 +95,10 @@ static bool row(void *ctx, uint64_t since, uint64_t *cursor, msgpack_packer *pk)
 	const struct mote_cgroup_log *log = ctx;
 	const struct mote_cgroup_event *event;
 	uint64_t position = *cursor;
+	uint32_t len;
 
 	while (since && log->ring && position < log->seen) {
-		event = record_at(log->ring, &position);
+		event = mote_ringbuf_next(log->ring, &position, &len);
 		if (!event || position > log->seen)
 			return false;
 		*cursor = position;

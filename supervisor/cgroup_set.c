@@ -15,8 +15,9 @@
 #include "lazy.h"
 
 #define NODES_PER_ROW   2
-#define BLOCKS_PER_NODE 2 /* of a name: 54 bytes */
-#define SLOTS_PER_ROW   8 /* of the walk's, which knows those without a name, too */
+#define BLOCKS_PER_NODE 4 /* of a name: 108 bytes; a container of Kubernetes has 80 */
+#define BLOCKS_LIKELY   2
+#define SLOTS_PER_ROW   16 /* of the walk's, which knows those without a name, too */
 #define SLOTS_OWN       4
 #define ENDED_MIN       64
 #define DEAD_SHARE      8 /* at most this part of the nodes is of those that ended */
@@ -104,7 +105,7 @@ void mote_cgroup_set_settle(struct mote_cgroup_set *set)
 	touch(set->nodes, sizeof(*set->nodes), nodes, set->nnodes);
 	touch(set->free_rows, sizeof(*set->free_rows), set->max, set->max);
 	touch(set->ended, sizeof(*set->ended), set->ended_max, set->ended_max);
-	touch(set->names.blocks, 32, nodes * BLOCKS_PER_NODE, set->names.n);
+	touch(set->names.blocks, 32, nodes * BLOCKS_LIKELY + 2ull * set->names.fresh, set->names.n);
 }
 
 /* Rows that never had an owner come after those that were given back. */
@@ -353,6 +354,14 @@ static void begin_row(struct mote_cgroup_set *set, uint32_t row, uint32_t node, 
 	set->nodes[node].row = row;
 }
 
+static void count_dropped(struct mote_cgroup_set *set)
+{
+	if (set->counted)
+		set->counted--;
+	else
+		set->dropped++;
+}
+
 /* A row of its own, the row of others, or none. */
 static uint32_t choose_row(struct mote_cgroup_set *set, uint32_t node, uint64_t now)
 {
@@ -364,7 +373,7 @@ static uint32_t choose_row(struct mote_cgroup_set *set, uint32_t node, uint64_t 
 		begin_row(set, row, node, now);
 		return row;
 	}
-	set->dropped++;
+	count_dropped(set);
 	return row_of_others(set, is_summed(set, above(set, node)));
 }
 
@@ -404,7 +413,8 @@ static uint32_t place(struct mote_cgroup_set *set, uint64_t id, uint32_t parent,
 /* Of one without a node: it is not shown, but may be summed. */
 static uint32_t row_of_nameless(struct mote_cgroup_set *set, uint32_t parent, enum view view)
 {
-	set->dropped += view != HIDDEN;
+	if (view != HIDDEN)
+		count_dropped(set);
 	if (view != SHOWN)
 		return MOTE_CGROUP_NONE;
 	return row_of_others(set, parent != MOTE_CGROUP_NONE && is_summed(set, parent));
@@ -430,7 +440,8 @@ static void begin_slot_below(struct mote_cgroup_set *set, struct mote_cgroup_slo
 
 	slot->node = MOTE_CGROUP_NONE;
 	slot->row = hidden ? MOTE_CGROUP_NONE : row_of_others(set, true);
-	set->dropped += !hidden;
+	if (!hidden)
+		count_dropped(set);
 }
 
 static bool is_other(const struct mote_cgroup_set *set, const struct mote_cgroup_slot *slot)
@@ -455,10 +466,8 @@ bool mote_cgroup_set_add(struct mote_cgroup_set *set, uint64_t id, uint64_t pare
 	if (!id || (parent && !up))
 		return false;
 	slot = free_slot(set, id);
-	if (!slot) {
-		set->dropped++;
+	if (!slot)
 		return false;
-	}
 	*slot = (struct mote_cgroup_slot){ .id = id, .seen = seen };
 	set->known++;
 	if (up && up->node == MOTE_CGROUP_NONE)
@@ -467,6 +476,13 @@ bool mote_cgroup_set_add(struct mote_cgroup_set *set, uint64_t id, uint64_t pare
 		begin_slot(set, slot, up ? up->node : MOTE_CGROUP_NONE, name, now);
 	set->others += is_other(set, slot);
 	return true;
+}
+
+void mote_cgroup_set_unplaced(struct mote_cgroup_set *set, uint64_t n)
+{
+	if (n > set->unplaced)
+		set->dropped += n - set->unplaced;
+	set->unplaced = n;
 }
 
 static void add_totals(struct mote_cgroup_set *set, const struct mote_cgroup_row *row)
@@ -506,6 +522,95 @@ static void remove_slot(struct mote_cgroup_set *set, struct mote_cgroup_slot *sl
 		keep_dead(set, slot);
 	else
 		free_slot_at(set, slot);
+}
+
+static uint32_t free_rows(const struct mote_cgroup_set *set)
+{
+	return set->max - rows_in_use(set);
+}
+
+static void put_row(struct mote_cgroup_set *set, uint32_t node, uint32_t row)
+{
+	set->nodes[node].row = row;
+	find(set, set->nodes[node].id)->row = row;
+}
+
+/* Who is above another comes before it, where levels go. */
+static void give_rows(struct mote_cgroup_set *set, uint32_t level, uint64_t now)
+{
+	for (uint32_t i = 0; i < set->fresh_node && free_rows(set); i++) {
+		const struct mote_cgroup_node *n = &set->nodes[i];
+		uint32_t row;
+
+		if (!n->id || !n->shown || n->level != level || n->row < set->max)
+			continue;
+		row = take_row(set);
+		begin_row(set, row, i, now);
+		put_row(set, i, row);
+		set->others--;
+	}
+}
+
+/* Whose sums they are a part of may have a row now. */
+static void sort_others(struct mote_cgroup_set *set)
+{
+	for (uint32_t i = 0; i < set->fresh_node; i++) {
+		const struct mote_cgroup_node *n = &set->nodes[i];
+
+		if (n->id && n->shown && n->row >= set->max)
+			put_row(set, i, row_of_others(set, is_summed(set, above(set, i))));
+	}
+}
+
+/*
+ * All of them, as those above another must be told of before it. Those that then find no row have
+ * been counted.
+ */
+static bool forget_nameless(struct mote_cgroup_set *set, uint64_t now)
+{
+	uint32_t forgotten = 0, rows = free_rows(set);
+
+	for (uint32_t i = 0; i <= set->mask;) {
+		struct mote_cgroup_slot *slot = &set->index[i];
+
+		/* Freed, the slot may have the next one by now. */
+		if (!slot->id || slot->node != MOTE_CGROUP_NONE || !is_other(set, slot)) {
+			i++;
+			continue;
+		}
+		remove_slot(set, slot, now);
+		forgotten++;
+	}
+	set->counted = forgotten > rows ? forgotten - rows : 0;
+	return forgotten;
+}
+
+/* The lowest level of those that have a name and no row; MOTE_CGROUP_NONE: there are none. */
+static uint32_t first_level(const struct mote_cgroup_set *set)
+{
+	uint32_t level = MOTE_CGROUP_NONE;
+
+	for (uint32_t i = 0; i < set->fresh_node; i++) {
+		const struct mote_cgroup_node *n = &set->nodes[i];
+
+		if (n->id && n->shown && n->row >= set->max && n->level < level)
+			level = n->level;
+	}
+	return level;
+}
+
+bool mote_cgroup_set_reseat(struct mote_cgroup_set *set, bool nameless, uint64_t now)
+{
+	uint32_t level;
+
+	if (!set->others || !free_rows(set))
+		return false;
+	for (level = first_level(set); level != MOTE_CGROUP_NONE && free_rows(set);
+	     level = first_level(set))
+		give_rows(set, level, now);
+	if (level != MOTE_CGROUP_NONE)
+		sort_others(set);
+	return nameless && has_nodes(set) && forget_nameless(set, now);
 }
 
 void mote_cgroup_set_remove(struct mote_cgroup_set *set, uint64_t id, uint64_t now)

@@ -50,9 +50,11 @@ struct mote_cgroup_set {
 	uint32_t nnodes, free_node, fresh_node, used_nodes, peak_nodes;
 	uint32_t dead_node, ndead; /* that ended, and still have their name */
 	struct mote_cgroup_names names;
-	uint64_t known;   /* in the index */
-	uint64_t others;  /* of these without a row of their own, though it should be shown */
-	uint64_t dropped; /* cgroups that found no row, since start */
+	uint64_t known;    /* in the index */
+	uint64_t others;   /* of these without a row of their own, though it should be shown */
+	uint64_t dropped;  /* cgroups that found no row, since start */
+	uint64_t counted;  /* of those that are told of anew */
+	uint64_t unplaced; /* of these in the last walk or listing: that are not even known */
 	uint64_t peak;
 	uint64_t absent; /* values that cannot be had here, bits */
 	struct mote_cgroup_ended *ended;
@@ -88,6 +90,13 @@ bool mote_cgroup_set_add(struct mote_cgroup_set *set, uint64_t id, uint64_t pare
 /* Its name is kept until mote_cgroup_set_bury(): events that tell of it need the path. */
 void mote_cgroup_set_remove(struct mote_cgroup_set *set, uint64_t id, uint64_t now);
 void mote_cgroup_set_bury(struct mote_cgroup_set *set);
+/*
+ * Rows that are free go to those in `other`. Those that have no name are forgotten if `nameless`:
+ * the next walk or listing tells of them anew. True if there were any.
+ */
+bool mote_cgroup_set_reseat(struct mote_cgroup_set *set, bool nameless, uint64_t now);
+/* How many a walk or a listing found that there is no room to know. */
+void mote_cgroup_set_unplaced(struct mote_cgroup_set *set, uint64_t n);
 /* Its node, or that which it had; MOTE_CGROUP_NONE: not known. */
 uint32_t mote_cgroup_set_node(const struct mote_cgroup_set *set, uint64_t id);
 /* Removes those that were not seen since `seen`, but for those that became known after `born`. */

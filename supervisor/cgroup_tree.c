@@ -26,7 +26,7 @@ int mote_cgroup_tree_open(struct mote_cgroup_tree *tree, uint32_t dirs)
 	tree->by_name = malloc(size * sizeof(uint32_t));
 	tree->by_wd = malloc(size * sizeof(uint32_t));
 	if (!tree->dirs || !tree->by_name || !tree->by_wd ||
-	    mote_cgroup_names_open(&tree->names, 2 * dirs)) {
+	    mote_cgroup_names_open(&tree->names, 4 * dirs)) {
 		mote_cgroup_tree_close(tree);
 		return -ENOMEM;
 	}

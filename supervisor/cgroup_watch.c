@@ -41,9 +41,11 @@ struct mote_cgroup_watch {
 	struct mote_cgroup_tree tree;
 	pthread_t thread;
 	int inotify, bell; /* the bell: stop */
-	uint64_t overflows;
-	uint64_t listing; /* its number */
-	uint64_t next;    /* when to list, ns */
+	uint64_t dropped;
+	uint64_t listing;  /* its number */
+	uint64_t left_out; /* of this listing: the tree has no room for them */
+	bool full;         /* there were such in this listing, or the one before */
+	uint64_t next;     /* when to list, ns */
 	char path[PATH_BYTES];
 	char events[8192] __attribute__((aligned(8)));
 	char entries[LEVELS][2048];
@@ -81,21 +83,13 @@ static void put(struct mote_cgroup_watch *watch, const void *record, uint32_t le
 }
 
 /* A record is in one piece: what is left at the end of the memory is passed over. */
-static void emit(struct mote_cgroup_watch *watch, enum mote_cgroup_event_kind kind, uint32_t dir,
-		 uint64_t id)
+static void send(struct mote_cgroup_watch *watch)
 {
-	const struct mote_cgroup_dir *d = &watch->tree.dirs[dir];
 	struct mote_cgroup_event *record = &watch->record;
 	uint64_t tail, bytes;
 	uint32_t len;
 
-	record->kind = kind;
 	record->time = mote_thread_now();
-	record->id = id;
-	record->level = d->level;
-	record->parent = d->parent == MOTE_CGROUP_NO_DIR ? 0 : watch->tree.dirs[d->parent].id;
-	record->name_len = mote_cgroup_names_len(&watch->tree.names, d->name);
-	mote_cgroup_names_copy(&watch->tree.names, d->name, record->name);
 	len = (uint32_t)offsetof(struct mote_cgroup_event, name) + record->name_len;
 	bytes = (HEADER + len + 7) & ~7ull;
 	tail = watch->ring.size - (watch->producer & (watch->ring.size - 1));
@@ -106,13 +100,51 @@ static void emit(struct mote_cgroup_watch *watch, enum mote_cgroup_event_kind ki
 	put(watch, record, len, 0);
 }
 
+static void emit(struct mote_cgroup_watch *watch, enum mote_cgroup_event_kind kind, uint32_t dir,
+		 uint64_t id)
+{
+	const struct mote_cgroup_dir *d = &watch->tree.dirs[dir];
+	struct mote_cgroup_event *record = &watch->record;
+
+	record->kind = kind;
+	record->id = id;
+	record->level = d->level;
+	record->parent = d->parent == MOTE_CGROUP_NO_DIR ? 0 : watch->tree.dirs[d->parent].id;
+	if (kind == MOTE_CGROUP_LIST_END)
+		record->parent = watch->left_out;
+	record->name_len = mote_cgroup_names_len(&watch->tree.names, d->name);
+	mote_cgroup_names_copy(&watch->tree.names, d->name, record->name);
+	send(watch);
+}
+
+/* Of one that the tree has no room for. */
+static void emit_left_out(struct mote_cgroup_watch *watch, enum mote_cgroup_event_kind kind,
+			  uint32_t parent, const char *name)
+{
+	struct mote_cgroup_event *record = &watch->record;
+
+	record->kind = kind;
+	record->id = 0;
+	record->level = watch->tree.dirs[parent].level + 1;
+	record->parent = watch->tree.dirs[parent].id;
+	record->name_len = (uint32_t)strnlen(name, sizeof(record->name) - 1);
+	memcpy(record->name, name, record->name_len);
+	send(watch);
+}
+
+static bool is_folder(const struct dirent64 *entry)
+{
+	return entry->d_type == DT_DIR && strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..");
+}
+
 static int path_of(struct mote_cgroup_watch *watch, uint32_t dir)
 {
 	return mote_cgroup_tree_path(&watch->tree, dir, watch->root, watch->path,
 				     sizeof(watch->path));
 }
 
-static void add_watch(struct mote_cgroup_watch *watch, uint32_t dir)
+/* Without one nothing is told of what is in it, but by listings: that is counted once. */
+static void add_watch(struct mote_cgroup_watch *watch, uint32_t dir, bool fresh)
 {
 	int wd;
 
@@ -122,6 +154,8 @@ static void add_watch(struct mote_cgroup_watch *watch, uint32_t dir)
 			       IN_CREATE | IN_DELETE | IN_ONLYDIR | IN_DONT_FOLLOW);
 	if (wd >= 0)
 		mote_cgroup_tree_set_wd(&watch->tree, dir, wd);
+	else if (fresh && errno != ENOENT)
+		__atomic_fetch_add(&watch->dropped, 1, __ATOMIC_RELAXED);
 }
 
 static uint64_t id_of(struct mote_cgroup_watch *watch, uint32_t dir)
@@ -144,6 +178,53 @@ static void forget(struct mote_cgroup_watch *watch, uint32_t dir)
 
 static void list(struct mote_cgroup_watch *watch, uint32_t dir, bool events);
 
+static void count_left_out(struct mote_cgroup_watch *watch, int dirfd, const char *name,
+			   uint32_t level)
+{
+	int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char *buf = watch->entries[level];
+	ssize_t len;
+
+	watch->left_out++;
+	while (fd >= 0 && (len = getdents64(fd, buf, sizeof(watch->entries[0]))) > 0) {
+		for (ssize_t at = 0; at < len;) {
+			const struct dirent64 *entry = (const void *)(buf + at);
+
+			if (is_folder(entry) && level < LEVELS - 1)
+				count_left_out(watch, fd, entry->d_name, level + 1);
+			at += entry->d_reclen;
+		}
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
+/* One that the tree has no room for, and all below: a listing counts them. */
+static void leave_out(struct mote_cgroup_watch *watch, uint32_t parent, const char *name,
+		      bool events)
+{
+	uint32_t level = watch->tree.dirs[parent].level + 1;
+	int fd;
+
+	watch->full = true;
+	if (events) {
+		emit_left_out(watch, MOTE_CGROUP_MKDIR, parent, name);
+		return;
+	}
+	fd = path_of(watch, parent) ? -1 : open(watch->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	if (level < LEVELS)
+		count_left_out(watch, fd, name, level);
+	close(fd);
+}
+
+/* What a listing finds after the first was made since, and inotify's word of it is on its way. */
+static bool is_late(const struct mote_cgroup_watch *watch)
+{
+	return watch->inotify >= 0 && watch->listing > 1 && !watch->full;
+}
+
 /* `events`: what is not known yet has just been made. */
 static void found(struct mote_cgroup_watch *watch, uint32_t parent, const char *name, uint64_t id,
 		  bool events)
@@ -158,16 +239,19 @@ static void found(struct mote_cgroup_watch *watch, uint32_t parent, const char *
 	fresh = dir == MOTE_CGROUP_NO_DIR;
 	if (fresh)
 		dir = mote_cgroup_tree_add(&watch->tree, parent, name, id);
-	if (dir == MOTE_CGROUP_NO_DIR)
+	if (dir == MOTE_CGROUP_NO_DIR) {
+		leave_out(watch, parent, name, events);
 		return;
-	if (fresh)
-		add_watch(watch, dir);
+	}
+	if (fresh || !events)
+		add_watch(watch, dir, fresh);
 	if (!watch->tree.dirs[dir].id)
 		watch->tree.dirs[dir].id = id_of(watch, dir);
 	watch->tree.dirs[dir].seen = watch->listing;
 	if (fresh || !events)
-		emit(watch, fresh && events ? MOTE_CGROUP_MKDIR : MOTE_CGROUP_LISTED, dir,
-		     watch->tree.dirs[dir].id);
+		emit(watch,
+		     fresh && (events || is_late(watch)) ? MOTE_CGROUP_MKDIR : MOTE_CGROUP_LISTED,
+		     dir, watch->tree.dirs[dir].id);
 	if (watch->tree.dirs[dir].level < LEVELS - 1)
 		list(watch, dir, events);
 }
@@ -183,8 +267,7 @@ static void list(struct mote_cgroup_watch *watch, uint32_t dir, bool events)
 		for (ssize_t at = 0; at < len;) {
 			const struct dirent64 *entry = (const void *)(buf + at);
 
-			if (entry->d_type == DT_DIR && strcmp(entry->d_name, ".") &&
-			    strcmp(entry->d_name, ".."))
+			if (is_folder(entry))
 				found(watch, dir, entry->d_name, entry->d_ino, events);
 			at += entry->d_reclen;
 		}
@@ -213,12 +296,14 @@ static void list_all(struct mote_cgroup_watch *watch)
 	uint64_t began = mote_thread_now();
 
 	watch->listing++;
+	watch->left_out = 0;
 	watch->tree.dirs[0].seen = watch->listing;
-	add_watch(watch, 0);
+	add_watch(watch, 0, watch->listing == 1);
 	emit(watch, MOTE_CGROUP_LISTED, 0, watch->tree.dirs[0].id);
 	list(watch, 0, false);
 	forget_unseen(watch);
 	emit(watch, MOTE_CGROUP_LIST_END, 0, began);
+	watch->full = watch->left_out;
 	watch->next = mote_thread_now() + watch->config.interval_ms * NS_PER_MS;
 }
 
@@ -227,7 +312,7 @@ static void take_event(struct mote_cgroup_watch *watch, const struct inotify_eve
 	uint32_t parent, dir;
 
 	if (event->mask & IN_Q_OVERFLOW) {
-		__atomic_fetch_add(&watch->overflows, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&watch->dropped, 1, __ATOMIC_RELAXED);
 		watch->next = 0;
 	}
 	parent = mote_cgroup_tree_find_wd(&watch->tree, event->wd);
@@ -239,6 +324,8 @@ static void take_event(struct mote_cgroup_watch *watch, const struct inotify_eve
 		dir = mote_cgroup_tree_find(&watch->tree, parent, event->name);
 		if (dir != MOTE_CGROUP_NO_DIR)
 			forget(watch, dir);
+		else if (watch->full)
+			emit_left_out(watch, MOTE_CGROUP_RMDIR, parent, event->name);
 	}
 }
 
@@ -310,7 +397,8 @@ static int prepare(struct mote_cgroup_watch *watch, const struct mote_cgroup_wat
 	watch->bell = eventfd(0, EFD_CLOEXEC);
 	if (config->events)
 		watch->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-	return watch->bell < 0 || (config->events && watch->inotify < 0) ? -errno : 0;
+	/* Without inotify there are listings. */
+	return watch->bell < 0 ? -errno : 0;
 }
 
 int mote_cgroup_watch_start(const struct mote_cgroup_watch_config *config,
@@ -350,7 +438,12 @@ struct mote_ringbuf *mote_cgroup_watch_ring(struct mote_cgroup_watch *watch)
 	return &watch->ring;
 }
 
+bool mote_cgroup_watch_has_events(const struct mote_cgroup_watch *watch)
+{
+	return watch->inotify >= 0;
+}
+
 const uint64_t *mote_cgroup_watch_dropped(const struct mote_cgroup_watch *watch)
 {
-	return &watch->overflows;
+	return &watch->dropped;
 }

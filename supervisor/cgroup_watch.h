@@ -29,7 +29,12 @@ void mote_cgroup_watch_stop(struct mote_cgroup_watch *watch);
 
 /* Its memory, to read struct mote_cgroup_event from. */
 struct mote_ringbuf *mote_cgroup_watch_ring(struct mote_cgroup_watch *watch);
-/* How often inotify's queue was full; how many it lost then is not known. */
+/* False: there is no inotify to be had here, and no event is told of, though asked for. */
+bool mote_cgroup_watch_has_events(const struct mote_cgroup_watch *watch);
+/*
+ * How often inotify's queue was full, how many it lost then is not known; and how many directories
+ * it would not watch.
+ */
 const uint64_t *mote_cgroup_watch_dropped(const struct mote_cgroup_watch *watch);
 
 #endif

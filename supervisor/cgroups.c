@@ -20,6 +20,7 @@
 #include "cgroup_watch.h"
 #include "descriptors.h"
 #include "file.h"
+#include "log.h"
 #include "probes_cgroup.h"
 #include "thread.h"
 
@@ -56,6 +57,10 @@ struct mote_cgroups {
 	bool files_ahead; /* the files' first round is part of the tick's chain */
 	bool names_only;  /* this sample is the walk alone */
 	bool listed;
+	uint64_t left_out; /* of this listing: there was no room to know them */
+	uint64_t renamed;  /* when those without a name were forgotten last, ns */
+	uint64_t warned;   /* [tables] cgroups is too small for so many, as was said */
+	struct mote_limit limit;
 	bool crowded; /* there are too few descriptors */
 };
 
@@ -143,14 +148,17 @@ static void take(struct mote_cgroups *cgroups, const struct mote_cgroup_event *e
 	switch (event->kind) {
 	case MOTE_CGROUP_MKDIR:
 	case MOTE_CGROUP_LISTED:
-		mote_cgroup_set_add(&cgroups->set, event->id, event->parent, name_of(event),
-				    event->time, cgroups->now);
+		if (!mote_cgroup_set_add(&cgroups->set, event->id, event->parent, name_of(event),
+					 event->time, cgroups->now))
+			cgroups->left_out += event->kind == MOTE_CGROUP_LISTED;
 		break;
 	case MOTE_CGROUP_RMDIR:
 		mote_cgroup_set_remove(&cgroups->set, event->id, cgroups->now);
 		break;
 	case MOTE_CGROUP_LIST_END:
 		mote_cgroup_set_sweep(&cgroups->set, event->id, event->id, cgroups->now);
+		mote_cgroup_set_unplaced(&cgroups->set, cgroups->left_out + event->parent);
+		cgroups->left_out = 0;
 		cgroups->listed = true;
 		break;
 	}
@@ -205,7 +213,10 @@ static int open_watch(struct mote_cgroups *cgroups)
 
 	if (err)
 		return err;
-	if (!cgroups->log.ring) {
+	if (!cgroups->log.ring && !mote_cgroup_watch_has_events(cgroups->watch)) {
+		snprintf(cgroups->why, sizeof(cgroups->why),
+			 "inotify has no instance left: raise fs.inotify.max_user_instances");
+	} else if (!cgroups->log.ring) {
 		cgroups->log.ring = mote_cgroup_watch_ring(cgroups->watch);
 		cgroups->log.dropped = mote_cgroup_watch_dropped(cgroups->watch);
 	}
@@ -307,9 +318,9 @@ static void add_tiers(const struct mote_cgroups *cgroups, struct mote_tiers *tie
 			       ? "the controllers are in hierarchies of version 1"
 			       : cgroups->why);
 	mote_tiers_add(tiers, "cgroup_events",
-		       bpf              ? "tp_btf"
-		       : cgroups->watch ? "inotify"
-					: "none",
+		       bpf                 ? "tp_btf"
+		       : cgroups->log.ring ? "inotify"
+					   : "none",
 		       "%s", bpf ? "" : cgroups->why);
 }
 
@@ -419,6 +430,22 @@ static unsigned int push_walk(struct mote_cgroups *cgroups, struct mote_engine *
 	return cgroups->iter ? mote_cgroup_iter_push(cgroups->iter, engine, index + INDEX_ITER) : 0;
 }
 
+/* Rows that have become free are given away; that there are too few is said. */
+static void reseat(struct mote_cgroups *cgroups)
+{
+	uint64_t dropped = cgroups->set.dropped;
+	bool nameless =
+		cgroups->now - cgroups->renamed >= cgroups->options->cgroup_listing * NS_PER_MS;
+
+	if (mote_cgroup_set_reseat(&cgroups->set, nameless, cgroups->now))
+		cgroups->renamed = cgroups->now;
+	if (dropped == cgroups->warned)
+		return;
+	cgroups->warned = dropped;
+	mote_log_limited(&cgroups->limit, cgroups->now,
+			 "a table is full: cgroups are summed in `other`: raise [tables] cgroups");
+}
+
 /* Several chains cannot hang on one timer. */
 unsigned int mote_cgroups_push_ahead(struct mote_cgroups *cgroups, struct mote_engine *engine,
 				     uint32_t index, unsigned int room, uint64_t now)
@@ -428,6 +455,8 @@ unsigned int mote_cgroups_push_ahead(struct mote_cgroups *cgroups, struct mote_e
 	cgroups->step = IDLE;
 	if (!cgroups->collected || room < AHEAD_LEAST)
 		return 0;
+	cgroups->now = now;
+	reseat(cgroups); /* before the walk, which fills the rows that are given away */
 	cgroups->step = WALKING;
 	if (cgroups->iter)
 		mote_cgroup_iter_begin(cgroups->iter, now);
@@ -449,6 +478,7 @@ void mote_cgroups_begin(struct mote_cgroups *cgroups, uint64_t now)
 	cgroups->names_only = false;
 	if (cgroups->step == WALKING)
 		return; /* it was begun ahead */
+	reseat(cgroups);
 	cgroups->step = IDLE;
 	cgroups->files_ahead = false;
 	if (cgroups->iter)

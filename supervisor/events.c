@@ -7,6 +7,7 @@
 #include "events.h"
 
 #include <errno.h>
+#include <linux/bpf.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,11 +19,6 @@
 #include "parse.h"
 #include "tag.h"
 #include "task.h"
-
-/* Of kernel/bpf/ringbuf.c. */
-#define RING_BUSY    (1u << 31)
-#define RING_DISCARD (1u << 30)
-#define RING_HEADER  8u
 
 /* Reads of the connector at first; twice as many a round while all of them bring something. */
 #define DATAGRAMS 64
@@ -84,33 +80,11 @@ void mote_events_close(struct mote_events *events)
 		mote_connector_close(events->fd);
 }
 
-/* The record at *position, if it is complete; moves on. NULL: none, or one being written. */
-static const struct mote_event *record_at(const struct mote_events *events, uint64_t *position,
-					  uint32_t *len)
-{
-	const struct mote_ringbuf *ring = &events->ring;
-	uint64_t end = __atomic_load_n(ring->producer, __ATOMIC_ACQUIRE);
-
-	while (*position < end) {
-		const uint8_t *at = ring->data + (*position & (ring->size - 1));
-		uint32_t header = __atomic_load_n((const uint32_t *)at, __ATOMIC_ACQUIRE);
-		uint32_t size = header & ~(RING_BUSY | RING_DISCARD);
-
-		if (header & RING_BUSY)
-			return NULL;
-		*position += (size + RING_HEADER + 7) & ~7ull;
-		*len = size;
-		if (!(header & RING_DISCARD))
-			return (const struct mote_event *)(at + RING_HEADER);
-	}
-	return NULL;
-}
-
 const struct mote_event *mote_events_next(struct mote_events *events, uint64_t until)
 {
 	uint64_t position = events->seen;
 	uint32_t len;
-	const struct mote_event *event = record_at(events, &position, &len);
+	const struct mote_event *event = mote_ringbuf_next(&events->ring, &position, &len);
 
 	if (event && event->time > until)
 		return NULL;
@@ -193,14 +167,14 @@ static void append(struct mote_events *events, const void *record, uint32_t len)
 {
 	uint64_t position = events->own_producer;
 	uint8_t *at = (uint8_t *)events->memory + (position & (events->ring.size - 1));
-	uint64_t end = position + ((len + RING_HEADER + 7) & ~7ull);
+	uint64_t end = position + ((len + BPF_RINGBUF_HDR_SZ + 7) & ~7ull);
 
 	if (end - events->own_consumer > events->ring.size) {
 		events->overruns++;
 		return;
 	}
 	memcpy(at, &len, sizeof(len));
-	memcpy(at + RING_HEADER, record, len);
+	memcpy(at + BPF_RINGBUF_HDR_SZ, record, len);
 	events->own_producer = end;
 }
 
@@ -304,7 +278,7 @@ static bool event_row(void *ctx, uint64_t since, uint64_t *cursor, msgpack_packe
 
 	if (since == 0 || position >= events->seen)
 		return false;
-	event = record_at(events, &position, &len);
+	event = mote_ringbuf_next(&events->ring, &position, &len);
 	if (!event || position > events->seen)
 		return false;
 	*cursor = position;

@@ -7,19 +7,28 @@
 #include "ringbuf.h"
 
 #include <assert.h>
+#include <linux/bpf.h>
+#include <stddef.h>
 
-/* include/uapi/linux/bpf.h; positions are unsigned long there */
-#define BUSY    (1u << 31)
-#define DISCARD (1u << 30)
-#define HEADER  8
-
+/* What positions are in the kernel. */
 static_assert(sizeof(unsigned long) == sizeof(uint64_t), "64-bit kernels only");
 
-static uint64_t record_bytes(uint32_t header)
+const void *mote_ringbuf_next(const struct mote_ringbuf *rb, uint64_t *position, uint32_t *len)
 {
-	uint32_t len = header & ~(BUSY | DISCARD);
+	uint64_t end = __atomic_load_n(rb->producer, __ATOMIC_ACQUIRE);
 
-	return (HEADER + (uint64_t)len + 7) & ~7ull;
+	while (*position < end) {
+		const uint8_t *at = rb->data + (*position & (rb->size - 1));
+		uint32_t header = __atomic_load_n((const uint32_t *)at, __ATOMIC_ACQUIRE);
+
+		if (header & BPF_RINGBUF_BUSY_BIT)
+			return NULL;
+		*len = header & ~BPF_RINGBUF_DISCARD_BIT;
+		*position += (BPF_RINGBUF_HDR_SZ + (uint64_t)*len + 7) & ~7ull;
+		if (!(header & BPF_RINGBUF_DISCARD_BIT))
+			return at + BPF_RINGBUF_HDR_SZ;
+	}
+	return NULL;
 }
 
 uint64_t mote_ringbuf_fill(const struct mote_ringbuf *rb)
@@ -30,24 +39,15 @@ uint64_t mote_ringbuf_fill(const struct mote_ringbuf *rb)
 unsigned int mote_ringbuf_drain(struct mote_ringbuf *rb, unsigned int max, mote_ringbuf_fn *record,
 				void *ctx)
 {
-	uint64_t at = *rb->consumer;
-	uint64_t end = __atomic_load_n(rb->producer, __ATOMIC_ACQUIRE);
+	uint64_t at = *rb->consumer, fill = mote_ringbuf_fill(rb);
 	unsigned int n = 0;
+	const void *next;
+	uint32_t len;
 
-	if (end - at > rb->peak)
-		rb->peak = end - at;
-	while (at != end && n < max) {
-		const uint8_t *p = rb->data + (at & (rb->size - 1));
-		uint32_t header = __atomic_load_n((const uint32_t *)p, __ATOMIC_ACQUIRE);
-
-		if (header & BUSY)
-			break;
-		if (!(header & DISCARD)) {
-			record(ctx, p + HEADER, header);
-			n++;
-		}
-		at += record_bytes(header);
-	}
+	if (fill > rb->peak)
+		rb->peak = fill;
+	for (; n < max && (next = mote_ringbuf_next(rb, &at, &len)); n++)
+		record(ctx, next, len);
 	__atomic_store_n(rb->consumer, at, __ATOMIC_RELEASE);
 	return n;
 }

@@ -17,6 +17,12 @@ struct mote_ringbuf {
 	uint64_t peak; /* largest fill that a drain found */
 };
 
+/*
+ * The record at *position, if it is complete, and its bytes; *position moves behind it. NULL: none,
+ * or one that is being written. Its room is not freed.
+ */
+const void *mote_ringbuf_next(const struct mote_ringbuf *rb, uint64_t *position, uint32_t *len);
+
 typedef void mote_ringbuf_fn(void *ctx, const void *record, uint32_t len);
 
 /*

@@ -195,7 +195,8 @@ def levels():
         os.makedirs(path, exist_ok=True)
     sleepers = [spawn("sh", "-c", f"echo 0 >{path}/cgroup.procs && exec sleep 1000") for path in paths]
     time.sleep(0.5)
-    moted = Moted(config={"tables": {"cgroups": 16}, "cgroup": {"source": "iterator", "include": f"/{NAME}/*"}})
+    moted = Moted(config={"tables": {"cgroups": 16},
+                          "cgroup": {"source": "iterator", "include": f"/{NAME}/*", "listing": "1s"}})
     rows = rows_of(moted)
     other = rows["other"]
     missing = [path for path in paths if path[len(unified):] not in rows]
@@ -211,10 +212,21 @@ def levels():
           other["threads"] == len(missing), (other, missing))
     check("and their CPU time, once", abs(got[0] - want[0]) <= len(tops) and
           abs(got[1] + got[2] - got[0]) <= 2 * len(tops), (got, want))
-    check("moted ends with 0", moted.stop() == 0, moted.log())
     for sleeper in sleepers:
         sleeper.kill()
         sleeper.wait()
+    for path in {os.path.dirname(os.path.dirname(os.path.dirname(path))) for path in paths if path[-1] == "d"}:
+        if path not in missing:
+            remove(path)
+    for _ in range(15):
+        time.sleep(0.6)
+        rows = rows_of(moted)
+        if len(rows) == 17:
+            break
+    check("a line says that there were too few, once", moted.log().count("raise [tables] cgroups") == 1, moted.log())
+    check("rows that become free are given to those that had none", len(rows) == 17 and
+          any(path[len(unified):] in rows for path in missing), sorted(rows))
+    check("moted ends with 0", moted.stop() == 0, moted.log())
     remove(top)
 
 

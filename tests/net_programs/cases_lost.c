@@ -100,6 +100,21 @@ static void check_ended(const struct ended *ended, const char *what)
 	      (unsigned long long)ended->s->accepted);
 }
 
+static bool check_taken(const struct ended *ended, const char *what)
+{
+	bool taken = is_taken(ended);
+
+	if (taken)
+		check_ended(ended, what);
+	return taken;
+}
+
+static void close_all(const int *fd, int n)
+{
+	for (int i = 0; i < n; i++)
+		close(fd[i]);
+}
+
 /* A pair, by a listener and of a client that are there already, moves bytes both ways. */
 static void check_pair(const char *what, int listener, int client, const struct sockaddr *to,
 		       socklen_t len, int *server)
@@ -119,64 +134,67 @@ static void check_pair(const char *what, int listener, int client, const struct 
 
 enum role { CLIENT, SERVER };
 
-/* `heard`: the beginning of the next one is. False: none came to the address. */
-static bool try_at_address(const char *what, enum role role, bool heard, struct ended (*end)(void))
-{
-	bool taken;
+/* What is to come to the address of one that ended. */
+struct next {
+	const char *what;
+	enum role role;
+	bool heard; /* its beginning is */
+	struct ended (*end)(void);
+};
 
+/* False: none came to the address. */
+static bool try_at_address(const struct next *next)
+{
 	int client[MOST], server[MOST], listener, n = 0;
 	struct sockaddr_storage to;
 	struct ended ended;
 	socklen_t len;
+	bool taken;
 
 	listener = listen_on(SOCK_STREAM, AF_INET, false, &to, &len);
-	for (int i = 0; i < MOST && role == SERVER; i++)
+	for (int i = 0; i < MOST && next->role == SERVER; i++)
 		client[i] = socket(AF_INET, SOCK_STREAM, 0);
-	ended = end();
+	ended = next->end();
 	if (!ended.s)
 		return false;
-	hear_states(heard);
+	hear_states(next->heard);
 	for (; n < MOST && (!n || !is_taken(&ended)); n++) {
-		if (role == CLIENT)
+		if (next->role == CLIENT)
 			client[n] = socket(AF_INET, SOCK_STREAM, 0);
-		check_pair(what, listener, client[n], (struct sockaddr *)&to, len, &server[n]);
+		check_pair(next->what, listener, client[n], (struct sockaddr *)&to, len,
+			   &server[n]);
 	}
 	hear_states(true);
-	taken = is_taken(&ended);
-	if (taken)
-		check_ended(&ended, what);
-	for (int i = 0; i < (role == SERVER ? MOST : n); i++)
-		close(client[i]);
-	for (int i = 0; i < n; i++)
-		close(server[i]);
+	taken = check_taken(&ended, next->what);
+	close_all(client, next->role == SERVER ? MOST : n);
+	close_all(server, n);
 	close(listener);
 	return taken;
 }
 
 /* Another process, or the kernel's mood, may take the address first. */
-static void next_at_address(const char *what, enum role role, bool heard, struct ended (*end)(void))
+static void next_at_address(bool (*try)(const struct next *), const struct next *next)
 {
 	bool taken = false;
 
 	for (int i = 0; i < TRIES && !taken; i++)
-		taken = try_at_address(what, role, heard, end);
-	check(taken, "%s: another is at the address, and has a slot of its own", what);
+		taken = try(next);
+	check(taken, "%s: another is at the address, and has a slot of its own", next->what);
 }
 
 /* Its first event is that it has its peer's FIN: its bytes and that are there before accept(). */
-static bool try_half_closed(void)
+static bool try_half_closed(const struct next *next)
 {
-	const char *what = "half closed before it was seen";
-	bool taken;
 	int client[MOST], server[MOST], listener, n = 0;
 	struct sockaddr_storage to;
 	struct ended ended;
 	socklen_t len;
+	bool taken;
 
 	listener = listen_on(SOCK_STREAM, AF_INET, false, &to, &len);
 	for (int i = 0; i < MOST; i++)
 		client[i] = socket(AF_INET, SOCK_STREAM, 0);
-	ended = end_unheard();
+	ended = next->end();
 	if (!ended.s)
 		return false;
 	for (; n < MOST && (!n || !is_taken(&ended)); n++) {
@@ -188,34 +206,21 @@ static bool try_half_closed(void)
 		get(server[n], 500);
 		end_of(server[n]);
 		put(server[n], 70);
-		check_moved(what, server[n], getpid(), 70, 500);
-		check_truth(what, server[n], 70, 500);
+		check_moved(next->what, server[n], getpid(), 70, 500);
+		check_truth(next->what, server[n], 70, 500);
 	}
 	hear_states(true);
-	taken = is_taken(&ended);
-	if (taken)
-		check_ended(&ended, what);
-	for (int i = 0; i < MOST; i++)
-		close(client[i]);
-	for (int i = 0; i < n; i++)
-		close(server[i]);
+	taken = check_taken(&ended, next->what);
+	close_all(client, MOST);
+	close_all(server, n);
 	close(listener);
 	return taken;
 }
 
-static void next_is_half_closed(void)
-{
-	bool taken = false;
-
-	for (int i = 0; i < TRIES && !taken; i++)
-		taken = try_half_closed();
-	check(taken, "half closed before it was seen: another is at the address");
-}
-
 /* A listener is not counted, but must not be taken for the connection before. */
-static bool try_listens(void)
+static bool try_listens(const struct next *next)
 {
-	struct ended ended = end_unheard();
+	struct ended ended = next->end();
 	struct sockaddr_storage to;
 	int fd[MOST], n = 0;
 	socklen_t len;
@@ -226,21 +231,9 @@ static bool try_listens(void)
 	hear_states(true);
 	for (; n < MOST && (!n || !is_taken(&ended)); n++)
 		fd[n] = listen_on(SOCK_STREAM, AF_INET, false, &to, &len);
-	taken = is_taken(&ended);
-	if (taken)
-		check_ended(&ended, "a listener");
-	while (n)
-		close(fd[--n]);
+	taken = check_taken(&ended, next->what);
+	close_all(fd, n);
 	return taken;
-}
-
-static void next_listens(void)
-{
-	bool taken = false;
-
-	for (int i = 0; i < TRIES && !taken; i++)
-		taken = try_listens();
-	check(taken, "a listener is at the address, and has a slot of its own");
 }
 
 /* A walk sweeps a part of the slots. */
@@ -327,6 +320,17 @@ static void reset_unheard(void)
 	close(p.listener);
 }
 
+static const struct next connections[] = {
+	{ "accepted, unheard", SERVER, false, end_unheard },
+	{ "accepted", SERVER, true, end_unheard },
+	{ "connected, unheard", CLIENT, false, end_unheard },
+	{ "connected", CLIENT, true, end_unheard },
+	{ "accepted after a listener, unheard", SERVER, false, end_listener_unheard },
+	{ "connected after a listener, unheard", CLIENT, false, end_listener_unheard },
+};
+static const struct next half_closed = { "half closed before it was seen", .end = end_unheard };
+static const struct next listens = { "a listener", .end = end_unheard };
+
 void cases_of_lost(void)
 {
 	cpu_set_t before;
@@ -334,14 +338,10 @@ void cases_of_lost(void)
 	if (sched_getaffinity(0, sizeof(before), &before))
 		die("sched_getaffinity");
 	stay_on_one_cpu();
-	next_at_address("accepted, unheard", SERVER, false, end_unheard);
-	next_at_address("accepted", SERVER, true, end_unheard);
-	next_at_address("connected, unheard", CLIENT, false, end_unheard);
-	next_at_address("connected", CLIENT, true, end_unheard);
-	next_at_address("accepted after a listener, unheard", SERVER, false, end_listener_unheard);
-	next_at_address("connected after a listener, unheard", CLIENT, false, end_listener_unheard);
-	next_is_half_closed();
-	next_listens();
+	for (size_t i = 0; i < sizeof(connections) / sizeof(*connections); i++)
+		next_at_address(try_at_address, &connections[i]);
+	next_at_address(try_half_closed, &half_closed);
+	next_at_address(try_listens, &listens);
 	swept();
 	all_unheard();
 	reset_unheard();

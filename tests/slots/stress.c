@@ -78,7 +78,7 @@ static const struct stress_case cases[] = {
 };
 
 #define CASES (sizeof(cases) / sizeof(*cases))
-#define TRIES 6 /* of mutants, of which one must be wrong, and of runs that prove nothing */
+#define TRIES 20 /* of mutants, of which one must be wrong, and of runs that prove nothing */
 
 /* Slots that are not exactly once in the queue, and entries left in the index. */
 static uint64_t misplaced(const struct stress *s)

@@ -291,6 +291,68 @@ static void filters(void **state)
 	assert_int_equal(set.dropped, 0);
 }
 
+/* Rows that become free are given to those that had none. */
+static void rows_become_free(void **state)
+{
+	uint64_t dropped;
+	char name[16];
+
+	add(1, 0, "", 1);
+	for (unsigned int i = 2; i <= 16; i++) {
+		snprintf(name, sizeof(name), "c%u", i);
+		add(i, 1, name, 1);
+	}
+	add(17, 1, "more", 1);
+	add(18, 17, "part", 1);
+	add(19, 18, "of", 1);
+	mote_cgroup_set_reseat(&set, true, 2);
+	assert_int_equal(row_of(17), 16);
+	mote_cgroup_set_remove(&set, 2, 2);
+	mote_cgroup_set_reseat(&set, true, 3);
+	assert_true(row_of(17) < 16);
+	assert_int_equal(set.rows[row_of(17)].node, mote_cgroup_set_node(&set, 17));
+	assert_int_equal(set.rows[row_of(17)].changed, 3);
+	assert_int_equal(row_of(18), 16);
+	assert_int_equal(row_of(19), 17);
+	assert_int_equal(set.others, 2);
+	for (unsigned int i = 3; i < 9; i++)
+		mote_cgroup_set_remove(&set, i, 4);
+	mote_cgroup_set_reseat(&set, true, 5);
+	assert_true(row_of(18) < 16 && row_of(19) < 16);
+	assert_int_equal(set.others, 0);
+	/* those without a name are told of anew, from above, and were counted already */
+	for (unsigned int i = 0; i < 30; i++)
+		add(100 + i, 1, "x", 6);
+	for (unsigned int i = 0; i < 20; i++)
+		add(200 + i, 129 + (i > 0 ? 70 + i : 0), "below", 6);
+	dropped = set.dropped;
+	assert_int_equal(row_of(129), 16);
+	assert_int_equal(row_of(200), 17);
+	assert_int_equal(mote_cgroup_set_find(&set, 129)->node, MOTE_CGROUP_NONE);
+	for (unsigned int i = 0; i < 25; i++)
+		mote_cgroup_set_remove(&set, 100 + i, 7);
+	mote_cgroup_set_bury(&set);
+	mote_cgroup_set_reseat(&set, true, 8);
+	assert_null(mote_cgroup_set_find(&set, 129));
+	assert_null(mote_cgroup_set_find(&set, 219));
+	assert_true(add(129, 1, "x", 9));
+	for (unsigned int i = 0; i < 20; i++)
+		assert_true(add(200 + i, 129 + (i > 0 ? 70 + i : 0), "below", 9));
+	assert_true(row_of(129) < 16 && row_of(200) < 16);
+	assert_int_equal(row_of(219), 17);
+	assert_int_equal(set.dropped, dropped);
+}
+
+/* Those that there is not even a place for are counted once. */
+static void unplaced(void **state)
+{
+	mote_cgroup_set_unplaced(&set, 5);
+	mote_cgroup_set_unplaced(&set, 5);
+	mote_cgroup_set_unplaced(&set, 7);
+	mote_cgroup_set_unplaced(&set, 0);
+	assert_int_equal(set.dropped, 7);
+}
+
 /* What is hidden takes no room from what is not, whoever comes first. */
 static void hidden_takes_no_room(void **state)
 {
@@ -366,6 +428,8 @@ int main(void)
 		TEST(filters),
 		TEST(hidden_takes_no_room),
 		TEST(may_be_shown_below),
+		TEST(rows_become_free),
+		TEST(unplaced),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

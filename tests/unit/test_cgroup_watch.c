@@ -12,7 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -28,7 +30,7 @@ static char root[64];
 static struct mote_cgroup_watch *watch;
 static unsigned int counts[5];
 static char last[5][64];
-static uint64_t last_id[5];
+static uint64_t last_id[5], last_parent[5];
 
 static void folder(const char *name, bool make)
 {
@@ -45,17 +47,23 @@ static void count(void *ctx, const void *record, uint32_t len)
 	assert_in_range(event->kind, 1, 4);
 	counts[event->kind]++;
 	last_id[event->kind] = event->id;
+	last_parent[event->kind] = event->parent;
 	snprintf(last[event->kind], sizeof(last[0]), "%.*s", (int)event->name_len, event->name);
 }
 
-/* Takes records until `kind` was told so often. */
-static void wait_for(unsigned int kind, unsigned int n)
+/* Takes records until `kind` was told so often, at least. */
+static void wait_for_more(unsigned int kind, unsigned int n)
 {
 	for (unsigned int i = 0; i < 500 && counts[kind] < n; i++) {
 		mote_ringbuf_drain(mote_cgroup_watch_ring(watch), 100, count, NULL);
 		if (counts[kind] < n)
 			usleep(10000);
 	}
+}
+
+static void wait_for(unsigned int kind, unsigned int n)
+{
+	wait_for_more(kind, n);
 	assert_int_equal(counts[kind], n);
 }
 
@@ -67,8 +75,31 @@ static void start(bool events, unsigned int bytes, unsigned int interval_ms)
 	assert_int_equal(mote_cgroup_watch_start(&config, &watch), 0);
 }
 
+/*
+ * These take the place of libc's: the kernel's answer where the limits of fs.inotify are reached,
+ * which are the whole user's. Without a limit they make the call.
+ */
+static unsigned int watches_left, instances_left;
+
+int inotify_init1(int flags)
+{
+	if (instances_left)
+		return instances_left--, (int)syscall(SYS_inotify_init1, flags);
+	errno = EMFILE;
+	return -1;
+}
+
+int inotify_add_watch(int fd, const char *path, uint32_t mask)
+{
+	if (watches_left)
+		return watches_left--, (int)syscall(SYS_inotify_add_watch, fd, path, mask);
+	errno = ENOSPC;
+	return -1;
+}
+
 static int begin(void **state)
 {
+	watches_left = instances_left = 1000000;
 	strcpy(root, "/tmp/mote-watch.XXXXXX");
 	return mkdtemp(root) ? 0 : -1;
 }
@@ -129,6 +160,82 @@ static void lists_again(void **state)
 	assert_string_equal(last[MOTE_CGROUP_LISTED], "new");
 	assert_int_equal(counts[MOTE_CGROUP_MKDIR], 0);
 	folder("new", false);
+}
+
+/* A listing that is before inotify's word: it was made all the same. */
+static void listed_before_told(void **state)
+{
+	char name[32];
+
+	start(true, 4096, 20);
+	wait_for_more(MOTE_CGROUP_LIST_END, 1);
+	usleep(300000); /* it lists, and then waits for room, where it sees what was made meanwhile
+			 */
+	for (unsigned int i = 0; i < 200; i++) {
+		snprintf(name, sizeof(name), "made-while-listing-%u", i);
+		folder(name, true);
+	}
+	wait_for(MOTE_CGROUP_MKDIR, 200);
+	for (unsigned int i = 0; i < 200; i++) {
+		snprintf(name, sizeof(name), "made-while-listing-%u", i);
+		folder(name, false);
+	}
+	wait_for(MOTE_CGROUP_RMDIR, 200);
+	assert_int_equal(counts[MOTE_CGROUP_MKDIR], 200);
+}
+
+static void many(bool make)
+{
+	char name[32];
+
+	for (unsigned int i = 0; i < 300; i++) {
+		snprintf(name, sizeof(name), "a/many-%u", i);
+		folder(name, make);
+	}
+}
+
+/* More than the tree has room for: counted, and events of those in a watched one are told. */
+static void tree_is_full(void **state)
+{
+	folder("a", true);
+	many(true);
+	start(true, 65536, 60000);
+	wait_for(MOTE_CGROUP_LIST_END, 1);
+	assert_int_equal(counts[MOTE_CGROUP_LISTED], 256);
+	assert_int_equal(last_parent[MOTE_CGROUP_LIST_END], 302 - 256);
+	folder("a/late", true);
+	wait_for(MOTE_CGROUP_MKDIR, 1);
+	assert_string_equal(last[MOTE_CGROUP_MKDIR], "late");
+	folder("a/late", false);
+	many(false);
+	wait_for(MOTE_CGROUP_RMDIR, 301);
+	folder("a", false);
+}
+
+static void few_watches(void **state)
+{
+	watches_left = 2;
+	folder("a", true);
+	folder("a/b", true);
+	folder("a/b/c", true);
+	start(true, 65536, 50);
+	wait_for_more(MOTE_CGROUP_LIST_END, 2);
+	assert_int_equal(*mote_cgroup_watch_dropped(watch), 2);
+	folder("a/b/c", false);
+	folder("a/b", false);
+	folder("a", false);
+	wait_for(MOTE_CGROUP_RMDIR, 3);
+}
+
+static void no_inotify(void **state)
+{
+	instances_left = 0;
+	folder("a", true);
+	start(true, 65536, 50);
+	assert_false(mote_cgroup_watch_has_events(watch));
+	wait_for_more(MOTE_CGROUP_LIST_END, 2);
+	folder("a", false);
+	wait_for(MOTE_CGROUP_RMDIR, 1);
 }
 
 static void no_folder(void **state)
@@ -249,6 +356,10 @@ int main(void)
 		TEST(tree),
 		TEST(layouts),
 		TEST(cpus),
+		TEST(listed_before_told),
+		TEST(tree_is_full),
+		TEST(few_watches),
+		TEST(no_inotify),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
