@@ -297,8 +297,8 @@ static __always_inline void compat_find_memcg_places(struct compat_memcg_places 
 
 /*
  * The inner file of a stacked file system (overlayfs, passthrough of fuse), which is asked for
- * after the outer. FMODE_BACKING (6.5) had another number up to 6.13, of which stable kernels took
- * part. FMODE_NOACCOUNT is set with it, and was set on inner files before; no descriptor has it.
+ * after the outer. It has FMODE_BACKING from 6.5 on, and FMODE_NOACCOUNT then and before; no
+ * descriptor has that.
  */
 #define FMODE_NOACCOUNT 0x20000000u
 

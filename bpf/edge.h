@@ -105,9 +105,11 @@ static __always_inline u32 reading_call(const struct task_struct *task)
 }
 
 /*
- * What splice() has put into a pipe, in that order: of files, by their places, and of sockets, by
- * their numbers. One thread puts in, one takes out; what others write to or read from the pipe is
- * not here. A pipe that is forgotten has no edges.
+ * What splice() has put into a pipe, in that order: of files, by their places, of sockets, by their
+ * numbers, and of what is neither (NOWHERE). Edges of it are certain, so there are none where more
+ * can have happened than is seen here: where another thread splices into or out of the pipe, where
+ * it holds what splice() did not put there, or more sources than are kept. That lasts until a
+ * thread comes to it and it is empty.
  */
 #define PIPE_PARTS 4 /* a power of two */
 
@@ -120,6 +122,8 @@ struct pipe_part {
 struct pipe {
 	struct pipe_part part[PIPE_PARTS];
 	u32 last, first;
+	u32 tid; /* whose splice() found it empty; 0: nobody's did */
+	u32 lost;
 };
 
 struct {
@@ -136,11 +140,25 @@ static __always_inline u64 pipe_key(const struct file *file)
 	return mote_mix((u64)inode, BPF_CORE_READ(inode, i_ino)) | 1;
 }
 
-static __noinline __attribute__((unused)) int pipe_put(u64 key, u64 source, u64 of_socket,
-						       u64 bytes)
+static __always_inline struct pipe_part *pipe_part(struct pipe *pipe, u32 number)
+{
+	return &pipe->part[compat_bounded(number, PIPE_PARTS - 1)];
+}
+
+/* Its last part, where all that was put in is out again. */
+static __always_inline struct pipe_part *pipe_drained(struct pipe *pipe)
+{
+	struct pipe_part *part = pipe_part(pipe, pipe->last);
+
+	return pipe->first == pipe->last && part->put == part->taken ? part : NULL;
+}
+
+/* The calling thread is about to splice into or out of it. */
+static __noinline __attribute__((unused)) int pipe_begin(u64 key, u32 empty)
 {
 	static const struct pipe fresh; /* not on the stack: there is no room for it */
 	struct pipe *pipe = bpf_map_lookup_elem(&edge_pipes, &key);
+	u32 tid = (u32)bpf_get_current_pid_tgid();
 	struct pipe_part *part;
 
 	if (!pipe) {
@@ -149,29 +167,69 @@ static __noinline __attribute__((unused)) int pipe_put(u64 key, u64 source, u64 
 	}
 	if (!pipe)
 		return 0;
-	part = &pipe->part[compat_bounded(pipe->last, PIPE_PARTS - 1)];
-	if (part->source != source) {
-		if (pipe->last - pipe->first >= PIPE_PARTS - 1)
-			return 0; /* more sources than are kept: these bytes have none */
-		part = &pipe->part[compat_bounded(pipe->last + 1, PIPE_PARTS - 1)];
-		part->source = source;
-		part->of_socket = of_socket;
-		part->put = part->taken = 0;
-		pipe->last++;
+	if (!empty) {
+		if (pipe->tid != tid || pipe_drained(pipe))
+			pipe->lost = 1;
+		return 0;
 	}
-	__sync_fetch_and_add(&part->put, bytes);
+	part = pipe_part(pipe, pipe->last);
+	part->put = part->taken = 0;
+	pipe->first = pipe->last;
+	pipe->tid = tid;
+	pipe->lost = 0;
+	return 0;
+}
+
+/* What is known of a pipe, to the thread that alone uses it. */
+static __always_inline struct pipe *pipe_known(u64 key)
+{
+	struct pipe *pipe = bpf_map_lookup_elem(&edge_pipes, &key);
+
+	if (!pipe)
+		return NULL;
+	if (pipe->tid != (u32)bpf_get_current_pid_tgid())
+		pipe->lost = 1;
+	return pipe->lost ? NULL : pipe;
+}
+
+static __noinline __attribute__((unused)) int pipe_put(u64 key, u64 source, u64 of_socket,
+						       u64 bytes)
+{
+	struct pipe *pipe = pipe_known(key);
+	struct pipe_part *part;
+
+	if (!pipe || !bytes)
+		return 0;
+	part = pipe_drained(pipe);
+	if (!part) {
+		part = pipe_part(pipe, pipe->last);
+		if (part->source == source && part->of_socket == of_socket) {
+			part->put += bytes;
+			return 0;
+		}
+		if (pipe->last - pipe->first >= PIPE_PARTS - 1) {
+			pipe->lost = 1;
+			return 0;
+		}
+		pipe->last++;
+		part = pipe_part(pipe, pipe->last);
+	}
+	part->source = source;
+	part->of_socket = of_socket;
+	part->put = bytes;
+	part->taken = 0;
 	return 0;
 }
 
 /* The next bytes of one source, at most `bytes`; 0: there are none. */
 static __always_inline u64 pipe_take(struct pipe *pipe, u64 bytes, struct pipe_part *from)
 {
-	struct pipe_part *part = &pipe->part[compat_bounded(pipe->first, PIPE_PARTS - 1)];
+	struct pipe_part *part = pipe_part(pipe, pipe->first);
 	u64 n;
 
 	if (part->put == part->taken && pipe->first != pipe->last) {
 		pipe->first++;
-		part = &pipe->part[compat_bounded(pipe->first, PIPE_PARTS - 1)];
+		part = pipe_part(pipe, pipe->first);
 	}
 	n = least(bytes, part->put - part->taken);
 	part->taken += n;
@@ -181,13 +239,13 @@ static __always_inline u64 pipe_take(struct pipe *pipe, u64 bytes, struct pipe_p
 }
 
 /*
- * `bytes` came out of a pipe, into a socket (`place` NOWHERE), or into the file at `place`: edges
- * are from a file to a socket and the other way.
+ * `bytes` came out of a pipe, into a socket (`place` NOWHERE), into the file at `place`, or
+ * elsewhere (OTHER): edges are from a file to a socket and the other way.
  */
 static __noinline __attribute__((unused)) int pipe_out(struct mote_slot_cpu *cpu, u64 key,
 						       u64 socket, u32 place, u64 bytes)
 {
-	struct pipe *pipe = bpf_map_lookup_elem(&edge_pipes, &key);
+	struct pipe *pipe = pipe_known(key);
 	struct pipe_part from = {};
 
 	for (int i = 0; pipe && bytes && i < PIPE_PARTS; i++) {
@@ -199,6 +257,8 @@ static __noinline __attribute__((unused)) int pipe_out(struct mote_slot_cpu *cpu
 		else if (place != NOWHERE && from.of_socket)
 			edge_add(cpu, from.source, place, MOTE_EDGE_SPLICE, n);
 	}
+	if (pipe && bytes)
+		pipe->lost = 1;
 	return 0;
 }
 
@@ -220,6 +280,7 @@ static __always_inline void edge_sent(struct mote_slot_cpu *cpu, struct file_thr
 	}
 	t->sendfile = 0;
 	if (t->pipe_out) {
+		t->pipe_moved += bytes;
 		pipe_out(cpu, t->pipe_out, socket, NOWHERE, bytes);
 		return;
 	}
@@ -316,6 +377,7 @@ __noinline int edge_moved(u64 socket, u64 sent, u64 received)
 	if (sent)
 		edge_sent(cpu, t, task, socket, sent);
 	if (received && t->pipe_in) {
+		t->pipe_moved += received;
 		pipe_put(t->pipe_in, socket, true, received);
 	} else if (received && edges_by_credit) {
 		edge_written(cpu, t, file_bytes_since(&t->side[WRITE], task, WRITE));

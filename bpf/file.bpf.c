@@ -93,6 +93,11 @@ static __always_inline bool is_there(const struct file_side *s, const struct fil
 	return s->file == file_identity(BPF_CORE_READ(file, f_inode));
 }
 
+static __always_inline bool is_a(const struct file *file, u32 type)
+{
+	return (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) == type;
+}
+
 /*
  * sendfile() asks for the file, then for what it sends to, and fails no more from there on (but for
  * an offset that is too large). One that fails before does not raise syscr.
@@ -118,7 +123,7 @@ static __always_inline int permission(struct file *file, int side)
 	/* In two steps, or the compiler ORs a pointer that may be NULL, which the verifier refuses.
 	 */
 	if (!t) {
-		if (!regular)
+		if (!regular || !is_a(file, S_IFREG))
 			return 0;
 	} else if (t->kernels) {
 		kernels = t->kernels == (u64)file;
@@ -338,9 +343,14 @@ static __always_inline u32 splice_place(struct file *file)
 	return (u32)file_place(ADDRESS(file), bpf_get_current_task());
 }
 
-static __always_inline bool is_a(const struct file *file, u32 type)
+/* The pipe's key. */
+static __always_inline u64 pipe_at(const struct file *file)
 {
-	return (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) == type;
+	struct pipe_inode_info *pipe = BPF_CORE_READ(file, f_inode, i_pipe);
+	u64 key = pipe_key(file);
+
+	pipe_begin(key, BPF_CORE_READ(pipe, head) == BPF_CORE_READ(pipe, tail));
+	return key;
 }
 
 static __always_inline void splice_enter(struct file *in, struct file *out)
@@ -351,13 +361,24 @@ static __always_inline void splice_enter(struct file *in, struct file *out)
 		return;
 	t->splice[READ] = file_reads ? splice_place(in) : NOWHERE;
 	t->splice[WRITE] = file_writes ? splice_place(out) : NOWHERE;
-	t->pipe_in = t->pipe_out = 0;
+	t->pipe_in = t->pipe_out = t->pipe_moved = 0;
 	if (!edges_wanted)
 		return;
-	if (is_a(out, S_IFIFO) && (is_a(in, S_IFSOCK) || t->splice[READ]))
-		t->pipe_in = pipe_key(out);
+	if (is_a(out, S_IFIFO))
+		t->pipe_in = pipe_at(out);
 	if (is_a(in, S_IFIFO))
-		t->pipe_out = pipe_key(in);
+		t->pipe_out = pipe_at(in);
+}
+
+/* What no socket has put in or taken meanwhile. */
+static __always_inline void pipes_moved(struct file_thread *t, u64 bytes)
+{
+	u64 rest = bytes - least(bytes, t->pipe_moved);
+
+	if (t->pipe_in)
+		pipe_put(t->pipe_in, t->splice[READ], false, rest);
+	if (t->pipe_out && rest)
+		pipe_out(file_cpu(), t->pipe_out, 0, t->splice[WRITE] ?: OTHER, rest);
 }
 
 static __always_inline void splice_leave(s64 ret)
@@ -370,10 +391,8 @@ static __always_inline void splice_leave(s64 ret)
 		file_add(t->splice[READ], READ, ret, 1);
 		file_add(t->splice[WRITE], WRITE, ret, 1);
 	}
-	if (edges_wanted && ret > 0 && t->splice[READ] && t->pipe_in)
-		pipe_put(t->pipe_in, t->splice[READ], false, ret);
-	if (edges_wanted && ret > 0 && t->splice[WRITE] && t->pipe_out)
-		pipe_out(file_cpu(), t->pipe_out, 0, t->splice[WRITE], ret);
+	if (edges_wanted && ret > 0)
+		pipes_moved(t, ret);
 	t->pipe_in = t->pipe_out = 0;
 	t->splice[READ] = t->splice[WRITE] = NOWHERE;
 }
@@ -477,6 +496,8 @@ int file_io_complete(struct trace_event_raw_io_uring_complete *ctx)
 	u64 request = (u64)ctx->req;
 	s64 result = ctx->res;
 
+	if (!bpf_map_lookup_elem(&file_requests, &request)) /* a socket's, most often */
+		return 0;
 	return WITH_CPU(uring_end(request, result));
 }
 

@@ -53,15 +53,15 @@ struct file_thread {
 	/* Credit (edge.h). */
 	u32 before;      /* the file that it was at before */
 	u32 before_left; /* bytes of that, read and not sent */
-	u32 pad0;
+	u32 pipe_moved;  /* bytes that its splice() has put into or taken from a pipe by now */
 	s64 sent;        /* of what it has read of the file it is at: bytes that were sent */
 	u64 written;     /* of the file it writes to: bytes that were looked at */
 	u64 socket;      /* what it received from last */
 	u64 socket_left; /* bytes received of that, and not written */
 	u32 sendfile;    /* how far it is in it, SENDFILE_*, in the call with this number */
 	u32 sendfile_call;
-	u64 pipe_in;  /* while splice() takes from a socket: the pipe that it puts into */
-	u64 pipe_out; /* while it puts into a socket or a file: the pipe that it takes from */
+	u64 pipe_in;  /* while it is in splice(): the pipe that it puts into */
+	u64 pipe_out; /* and the one that it takes from */
 };
 
 struct {

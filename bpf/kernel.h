@@ -232,11 +232,16 @@ struct super_block {
 	unsigned long s_magic;
 };
 
+struct pipe_inode_info {
+	unsigned int head, tail; /* buffers in use */
+};
+
 struct inode {
 	u16 i_mode;
 	u32 i_generation;
 	u64 i_ino;
 	struct super_block *i_sb;
+	struct pipe_inode_info *i_pipe;
 };
 
 struct fs_struct {

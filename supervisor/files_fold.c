@@ -133,24 +133,6 @@ const struct mote_slots_ops mote_files_ops = { .fold = fold, .gone = gone };
 
 /* What ended */
 
-/* Part of the slots at a time: a process that has ended is in no hurry. */
-void mote_files_end_dead(struct mote_files *files, uint64_t tasks)
-{
-	uint32_t n = files->maps->size / 4 + 1;
-
-	if (!files->process || !mote_process_whole(files->process))
-		return;
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t slot = files->checked++ % files->maps->size;
-		const struct mote_access *a = access_at(files, slot);
-
-		if (a->touched && a->tgid && a->touched + files->patience < tasks &&
-		    !mote_process_lives(files->process, a->tgid, a->start))
-			mote_slots_end(files->slots, slot);
-	}
-	files->checked %= files->maps->size;
-}
-
 static uint64_t in_use(const struct mote_files *files)
 {
 	struct mote_slots_stats stats;
@@ -162,6 +144,24 @@ static uint64_t in_use(const struct mote_files *files)
 bool mote_files_crowded(const struct mote_files *files)
 {
 	return in_use(files) > files->maps->size / 4 * 3;
+}
+
+/* Part of the slots at a time while there is room: a process that has ended is in no hurry. */
+void mote_files_end_dead(struct mote_files *files, uint64_t tasks)
+{
+	uint32_t size = files->maps->size, n = mote_files_crowded(files) ? size : size / 4 + 1;
+
+	if (!files->process || !mote_process_whole(files->process))
+		return;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t slot = files->checked;
+		const struct mote_access *a = access_at(files, slot);
+
+		files->checked = slot + 1 < size ? slot + 1 : 0;
+		if (a->touched && a->tgid && a->touched + files->patience < tasks &&
+		    !mote_process_lives(files->process, a->tgid, a->start))
+			mote_slots_end(files->slots, slot);
+	}
 }
 
 /*

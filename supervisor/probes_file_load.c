@@ -29,7 +29,7 @@
 
 #define VERSION(major, minor) ((major) << 8 | (minor))
 #define HELD                  512 /* calls of do_splice() that can wait at a time */
-#define LATE_MORE             8   /* times as many threads, where each takes memory when it comes */
+#define LATE_MORE             4   /* times as many threads, where each takes memory when it comes */
 #define FIRST_SLOT            2   /* bpf/file.h: NOWHERE and OTHER are no places of slots */
 
 const struct mote_file_program mote_file_programs[MOTE_FILE_PROGRAMS] = {
