@@ -111,7 +111,8 @@ static __always_inline u32 reading_call(const struct task_struct *task)
  * it holds what splice() did not put there, or more sources than are kept. That lasts until a
  * thread comes to it and it is empty.
  */
-#define PIPE_PARTS 4 /* a power of two */
+#define PIPE_PARTS 4  /* a power of two */
+#define PIPE_LOOK  32 /* buffers: what a pipe with more of them holds is not compared */
 
 struct pipe_part {
 	u64 source;
@@ -153,13 +154,35 @@ static __always_inline struct pipe_part *pipe_drained(struct pipe *pipe)
 	return pipe->first == pipe->last && part->put == part->taken ? part : NULL;
 }
 
-/* The calling thread is about to splice into or out of it. */
-static __noinline __attribute__((unused)) int pipe_begin(u64 key, u32 empty)
+/* Does it hold what was put in by splice(), and not taken out? */
+static __always_inline bool pipe_agrees(const struct pipe *pipe, const struct pipe_inode_info *info,
+					u32 head, u32 tail)
 {
+	u32 mask = BPF_CORE_READ(info, ring_size) - 1;
+	const struct pipe_buffer *bufs = BPF_CORE_READ(info, bufs);
+	u64 known = 0, held = 0;
+
+	if (head - tail > PIPE_LOOK)
+		return true;
+	for (int i = 0; i < PIPE_PARTS; i++)
+		known += pipe->part[i].put - pipe->part[i].taken;
+	for (int i = 0; i < PIPE_LOOK && tail != head; i++, tail++)
+		held += BPF_CORE_READ((const struct pipe_buffer
+					       *)((u64)bufs +
+						  (u64)(tail & mask) *
+							  bpf_core_type_size(struct pipe_buffer)),
+				      len);
+	return known == held;
+}
+
+/* The calling thread is about to splice into or out of it. */
+static __noinline __attribute__((unused)) int pipe_begin(u64 key, u64 address)
+{
+	const struct pipe_inode_info *info = (const struct pipe_inode_info *)address;
+	u32 head = BPF_CORE_READ(info, head), tail = BPF_CORE_READ(info, tail);
 	static const struct pipe fresh; /* not on the stack: there is no room for it */
 	struct pipe *pipe = bpf_map_lookup_elem(&edge_pipes, &key);
 	u32 tid = (u32)bpf_get_current_pid_tgid();
-	struct pipe_part *part;
 
 	if (!pipe) {
 		(void)bpf_map_update_elem(&edge_pipes, &key, &fresh, BPF_NOEXIST);
@@ -167,13 +190,13 @@ static __noinline __attribute__((unused)) int pipe_begin(u64 key, u32 empty)
 	}
 	if (!pipe)
 		return 0;
-	if (!empty) {
-		if (pipe->tid != tid || pipe_drained(pipe))
+	if (head != tail) {
+		if (pipe->tid != tid || pipe_drained(pipe) || !pipe_agrees(pipe, info, head, tail))
 			pipe->lost = 1;
 		return 0;
 	}
-	part = pipe_part(pipe, pipe->last);
-	part->put = part->taken = 0;
+	for (int i = 0; i < PIPE_PARTS; i++)
+		pipe->part[i].put = pipe->part[i].taken = 0;
 	pipe->first = pipe->last;
 	pipe->tid = tid;
 	pipe->lost = 0;

@@ -349,7 +349,7 @@ static __always_inline u64 pipe_at(const struct file *file)
 	struct pipe_inode_info *pipe = BPF_CORE_READ(file, f_inode, i_pipe);
 	u64 key = pipe_key(file);
 
-	pipe_begin(key, BPF_CORE_READ(pipe, head) == BPF_CORE_READ(pipe, tail));
+	pipe_begin(key, (u64)pipe);
 	return key;
 }
 

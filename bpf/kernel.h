@@ -232,8 +232,14 @@ struct super_block {
 	unsigned long s_magic;
 };
 
+struct pipe_buffer {
+	unsigned int len;
+};
+
 struct pipe_inode_info {
 	unsigned int head, tail; /* buffers in use */
+	unsigned int ring_size;  /* a power of two */
+	struct pipe_buffer *bufs;
 };
 
 struct inode {

@@ -311,6 +311,94 @@ static void two_files_by_splice(struct stage *s)
 	expect(s, s->b, "splice", 2000, 0);
 }
 
+/* Files a, b and c, b again, and so on: n parts of 1000 bytes. */
+static void put_in_turn(struct stage *s, int pipe, int n)
+{
+	const int file[] = { s->a, s->b, s->c, s->b };
+	loff_t at = 0;
+
+	for (int i = 0; i < n; i++, at = 0)
+		must(splice(file[i % 4], &at, pipe, NULL, 1000, 0), 1000);
+}
+
+static void four_sources(struct stage *s)
+{
+	int pair[2];
+
+	pipe_of(pair);
+	put_in_turn(s, pair[1], 4);
+	must(splice(pair[0], NULL, s->socket, NULL, 2500, 0), 2500);
+	must(splice(pair[0], NULL, s->socket, NULL, 1500, 0), 1500);
+	expect(s, s->a, "splice", 1000, 0);
+	expect(s, s->b, "splice", 2000, 0);
+	expect(s, s->c, "splice", 1000, 0);
+}
+
+static void too_many_sources(struct stage *s)
+{
+	int pair[2];
+
+	pipe_of(pair);
+	put_in_turn(s, pair[1], 5);
+	must(splice(pair[0], NULL, s->socket, NULL, 5000, 0), 5000);
+	put_in_turn(s, pair[1], 1);
+	must(splice(pair[0], NULL, s->socket, NULL, 1000, 0), 1000);
+	expect(s, s->a, "splice", 1000, 0);
+}
+
+static void read_of_pipe(struct stage *s)
+{
+	int pair[2];
+
+	pipe_of(pair);
+	put_in_turn(s, pair[1], 1);
+	must(read(pair[0], buf, 600), 600);
+	put_in_turn(s, pair[1], 2);
+	must(splice(pair[0], NULL, s->socket, NULL, 2400, 0), 2400);
+	put_in_turn(s, pair[1], 1);
+	must(splice(pair[0], NULL, s->socket, NULL, 1000, 0), 1000);
+	expect(s, s->a, "splice", 1000, 0);
+}
+
+static void write_to_pipe(struct stage *s)
+{
+	int pair[2];
+
+	pipe_of(pair);
+	must(write(pair[1], buf, 600), 600);
+	put_in_turn(s, pair[1], 1);
+	must(splice(pair[0], NULL, s->socket, NULL, 1600, 0), 1600);
+}
+
+struct taker {
+	struct stage *stage;
+	int pipe;
+};
+
+static void *take_in_thread(void *arg)
+{
+	const struct taker *taker = arg;
+
+	must(splice(taker->pipe, NULL, taker->stage->socket, NULL, 1000, 0), 1000);
+	return NULL;
+}
+
+static void two_threads_at_pipe(struct stage *s)
+{
+	struct taker taker = { .stage = s };
+	pthread_t thread;
+	int pair[2];
+
+	pipe_of(pair);
+	taker.pipe = pair[0];
+	put_in_turn(s, pair[1], 1);
+	need(!pthread_create(&thread, NULL, take_in_thread, &taker), "a thread");
+	pthread_join(thread, NULL);
+	put_in_turn(s, pair[1], 1);
+	must(splice(pair[0], NULL, s->socket, NULL, 1000, 0), 1000);
+	expect(s, s->a, "splice", 1000, 0);
+}
+
 static void splice_into_file(struct stage *s)
 {
 	uint32_t n = 3000;
@@ -363,6 +451,11 @@ static const struct scenario {
 	{ "a proxy with a log", proxy },
 	{ "splice through a pipe, and then bytes of no file", by_splice },
 	{ "two files through one pipe", two_files_by_splice },
+	{ "four sources in one pipe, and two calls", four_sources },
+	{ "five sources in one pipe: no file, until it is empty", too_many_sources },
+	{ "read() from the pipe: no file, until it is empty", read_of_pipe },
+	{ "write() to the pipe: no file", write_to_pipe },
+	{ "another thread at the pipe: no file, until it is empty", two_threads_at_pipe },
 	{ "splice from a socket into a file", splice_into_file },
 	{ "file to file: no edge", copy },
 };
