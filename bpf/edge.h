@@ -67,17 +67,26 @@ static __always_inline bool is_edge_of(const struct mote_edge *e, const struct e
 
 #define FROM_FILE 0x100 /* sent over the socket; else received */
 
-/* Between enter and exit of file_cpus. `what`: MOTE_EDGE_*, and FROM_FILE. */
-static __noinline __attribute__((unused)) int edge_add(struct mote_slot_cpu *cpu, u64 socket,
-						       u32 place, u32 what, u64 bytes)
+/*
+ * Between enter and exit of file_cpus. `what`: MOTE_EDGE_*, and FROM_FILE. Global, for the verifier
+ * to look at it once, and not at each place that calls it. Where edges are not wanted nothing below
+ * the first lines of these functions is there: not even the maps are.
+ */
+__noinline int edge_add(u64 socket, u32 place, u32 what, u64 bytes)
 {
-	u32 slot = 0;
-	struct mote_access *a = place <= OTHER ? NULL : file_at(place, &slot);
-	struct edge_fill fill = { .access = a, .socket = socket, .kind = what & 0xff };
+	struct edge_fill fill = { .socket = socket, .kind = what & 0xff };
+	struct mote_slot_cpu *cpu;
+	struct mote_access *a;
 	struct mote_edge *e;
+	u32 slot = 0;
 
-	if (!a || !bytes || !cpu)
+	if (!edges_wanted || place <= OTHER || !bytes)
 		return 0;
+	cpu = file_cpu();
+	a = file_at(place, &slot);
+	if (!a || !cpu)
+		return 0;
+	fill.access = a;
 	e = slots_get(EDGES, cpu, mote_mix(mote_mix(a->slot.key, socket), what & 0xff) | 1, &slot,
 		      edge_fill, &fill);
 	if (!e || !is_edge_of(e, &fill))
@@ -215,12 +224,14 @@ static __always_inline struct pipe *pipe_known(u64 key)
 	return pipe->lost ? NULL : pipe;
 }
 
-static __noinline __attribute__((unused)) int pipe_put(u64 key, u64 source, u64 of_socket,
-						       u64 bytes)
+__noinline int pipe_put(u64 key, u64 source, u64 of_socket, u64 bytes)
 {
-	struct pipe *pipe = pipe_known(key);
 	struct pipe_part *part;
+	struct pipe *pipe;
 
+	if (!edges_wanted)
+		return 0;
+	pipe = pipe_known(key);
 	if (!pipe || !bytes)
 		return 0;
 	part = pipe_drained(pipe);
@@ -265,20 +276,22 @@ static __always_inline u64 pipe_take(struct pipe *pipe, u64 bytes, struct pipe_p
  * `bytes` came out of a pipe, into a socket (`place` NOWHERE), into the file at `place`, or
  * elsewhere (OTHER): edges are from a file to a socket and the other way.
  */
-static __noinline __attribute__((unused)) int pipe_out(struct mote_slot_cpu *cpu, u64 key,
-						       u64 socket, u32 place, u64 bytes)
+__noinline int pipe_out(u64 key, u64 socket, u32 place, u64 bytes)
 {
-	struct pipe *pipe = pipe_known(key);
 	struct pipe_part from = {};
+	struct pipe *pipe;
 
+	if (!edges_wanted)
+		return 0;
+	pipe = pipe_known(key);
 	for (int i = 0; pipe && bytes && i < PIPE_PARTS; i++) {
 		u64 n = pipe_take(pipe, bytes, &from);
 
 		bytes -= n;
 		if (place == NOWHERE && !from.of_socket)
-			edge_add(cpu, socket, from.source, MOTE_EDGE_SPLICE | FROM_FILE, n);
+			edge_add(socket, from.source, MOTE_EDGE_SPLICE | FROM_FILE, n);
 		else if (place != NOWHERE && from.of_socket)
-			edge_add(cpu, from.source, place, MOTE_EDGE_SPLICE, n);
+			edge_add(from.source, place, MOTE_EDGE_SPLICE, n);
 	}
 	if (pipe && bytes)
 		pipe->lost = 1;
@@ -289,32 +302,32 @@ static __noinline __attribute__((unused)) int pipe_out(struct mote_slot_cpu *cpu
  * `bytes` went out over a socket. In sendfile(): of the file that it reads of, for certain. They
  * will be in rchar when it returns, and must not be sent again by credit.
  */
-static __always_inline void edge_sent(struct mote_slot_cpu *cpu, struct file_thread *t,
-				      const struct task_struct *task, u64 socket, u64 bytes)
+static __always_inline void edge_sent(struct file_thread *t, const struct task_struct *task,
+				      u64 socket, u64 bytes)
 {
 	const struct file_side *s = &t->side[READ];
 	s64 left;
 	u64 part;
 
 	if (t->sendfile == SENDFILE_SENDS && t->sendfile_call == reading_call(task)) {
-		edge_add(cpu, socket, s->place, MOTE_EDGE_SENDFILE | FROM_FILE, bytes);
+		edge_add(socket, s->place, MOTE_EDGE_SENDFILE | FROM_FILE, bytes);
 		t->sent += bytes;
 		return;
 	}
 	t->sendfile = 0;
 	if (t->pipe_out) {
 		t->pipe_moved += bytes;
-		pipe_out(cpu, t->pipe_out, socket, NOWHERE, bytes);
+		pipe_out(t->pipe_out, socket, NOWHERE, bytes);
 		return;
 	}
 	if (!edges_by_credit)
 		return;
 	left = s->place > OTHER ? (s64)file_bytes_since(s, task, READ) - t->sent : 0;
 	part = left > 0 ? least(bytes, left) : 0;
-	edge_add(cpu, socket, s->place, MOTE_EDGE_CREDIT | FROM_FILE, part);
+	edge_add(socket, s->place, MOTE_EDGE_CREDIT | FROM_FILE, part);
 	t->sent += part;
 	part = least(bytes - part, t->before_left);
-	edge_add(cpu, socket, t->before, MOTE_EDGE_CREDIT | FROM_FILE, part);
+	edge_add(socket, t->before, MOTE_EDGE_CREDIT | FROM_FILE, part);
 	t->before_left -= part;
 }
 
@@ -322,8 +335,7 @@ static __always_inline void edge_sent(struct mote_slot_cpu *cpu, struct file_thr
  * What has been written since it was looked at last is of what was received before. `since`: since
  * the thread came to the file.
  */
-static __always_inline void edge_written(struct mote_slot_cpu *cpu, struct file_thread *t,
-					 u64 since)
+static __always_inline void edge_written(struct file_thread *t, u64 since)
 {
 	const struct file_side *s = &t->side[WRITE];
 	u64 more = since - t->written, part = least(more, t->socket_left);
@@ -333,7 +345,7 @@ static __always_inline void edge_written(struct mote_slot_cpu *cpu, struct file_
 	t->written += more;
 	if (s->place <= OTHER || !part)
 		return;
-	edge_add(cpu, t->socket, s->place, MOTE_EDGE_CREDIT, part);
+	edge_add(t->socket, s->place, MOTE_EDGE_CREDIT, part);
 	t->socket_left -= part;
 }
 
@@ -341,15 +353,13 @@ static __always_inline void edge_written(struct mote_slot_cpu *cpu, struct file_
 static __noinline __attribute__((unused)) int
 edge_turn(struct file_thread *t, const struct file_count *count, int side, u32 place)
 {
-	struct mote_slot_cpu *cpu = file_cpu();
 	const struct file_side *s = &t->side[side];
 	struct file_count since;
 	s64 left;
 
 	file_since(&since, s, count);
 	if (side == WRITE) {
-		if (cpu)
-			edge_written(cpu, t, since.bytes);
+		edge_written(t, since.bytes);
 		t->written = 0;
 		return 0;
 	}
@@ -378,10 +388,7 @@ static __always_inline struct file_thread *edge_thread(u32 tid)
 	return ctl && ctl->threads < ctl->edge_threads ? file_thread_new(tid) : NULL;
 }
 
-/*
- * Global, for the verifier to look at it once, and not at each place that calls it. Where edges are
- * not wanted nothing below the first line is there: not even the maps are.
- */
+/* Global, as edge_add() is. */
 __noinline int edge_moved(u64 socket, u64 sent, u64 received)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
@@ -398,12 +405,12 @@ __noinline int edge_moved(u64 socket, u64 sent, u64 received)
 	if (!cpu)
 		return 0;
 	if (sent)
-		edge_sent(cpu, t, task, socket, sent);
+		edge_sent(t, task, socket, sent);
 	if (received && t->pipe_in) {
 		t->pipe_moved += received;
 		pipe_put(t->pipe_in, socket, true, received);
 	} else if (received && edges_by_credit) {
-		edge_written(cpu, t, file_bytes_since(&t->side[WRITE], task, WRITE));
+		edge_written(t, file_bytes_since(&t->side[WRITE], task, WRITE));
 		t->socket_left = t->socket == socket ? t->socket_left + received : received;
 		t->socket = socket;
 	}

@@ -378,7 +378,7 @@ static __always_inline void pipes_moved(struct file_thread *t, u64 bytes)
 	if (t->pipe_in)
 		pipe_put(t->pipe_in, t->splice[READ], false, rest);
 	if (t->pipe_out && rest)
-		pipe_out(file_cpu(), t->pipe_out, 0, t->splice[WRITE] ?: OTHER, rest);
+		pipe_out(t->pipe_out, 0, t->splice[WRITE] ?: OTHER, rest);
 }
 
 static __always_inline void splice_leave(s64 ret)
