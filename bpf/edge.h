@@ -155,12 +155,12 @@ static __always_inline struct pipe_part *pipe_part(struct pipe *pipe, u32 number
 	return &pipe->part[compat_bounded(number, PIPE_PARTS - 1)];
 }
 
-/* Its last part, where all that was put in is out again. */
-static __always_inline struct pipe_part *pipe_drained(struct pipe *pipe)
+/* All that was put in is out again. */
+static __always_inline bool pipe_drained(struct pipe *pipe)
 {
-	struct pipe_part *part = pipe_part(pipe, pipe->last);
+	const struct pipe_part *part = pipe_part(pipe, pipe->last);
 
-	return pipe->first == pipe->last && part->put == part->taken ? part : NULL;
+	return pipe->first == pipe->last && part->put == part->taken;
 }
 
 /* Does it hold what was put in by splice(), and not taken out? */
@@ -212,16 +212,12 @@ static __noinline __attribute__((unused)) int pipe_begin(u64 key, u64 address)
 	return 0;
 }
 
-/* What is known of a pipe, to the thread that alone uses it. */
-static __always_inline struct pipe *pipe_known(u64 key)
+/* To the thread that alone uses it. */
+static __always_inline bool pipe_known(struct pipe *pipe)
 {
-	struct pipe *pipe = bpf_map_lookup_elem(&edge_pipes, &key);
-
-	if (!pipe)
-		return NULL;
 	if (pipe->tid != (u32)bpf_get_current_pid_tgid())
 		pipe->lost = 1;
-	return pipe->lost ? NULL : pipe;
+	return !pipe->lost;
 }
 
 __noinline int pipe_put(u64 key, u64 source, u64 of_socket, u64 bytes)
@@ -229,13 +225,14 @@ __noinline int pipe_put(u64 key, u64 source, u64 of_socket, u64 bytes)
 	struct pipe_part *part;
 	struct pipe *pipe;
 
-	if (!edges_wanted)
+	if (!edges_wanted || !bytes)
 		return 0;
-	pipe = pipe_known(key);
-	if (!pipe || !bytes)
+	pipe = bpf_map_lookup_elem(&edge_pipes, &key);
+	if (!pipe)
 		return 0;
-	part = pipe_drained(pipe);
-	if (!part) {
+	if (!pipe_known(pipe))
+		return 0;
+	if (!pipe_drained(pipe)) {
 		part = pipe_part(pipe, pipe->last);
 		if (part->source == source && part->of_socket == of_socket) {
 			part->put += bytes;
@@ -246,8 +243,8 @@ __noinline int pipe_put(u64 key, u64 source, u64 of_socket, u64 bytes)
 			return 0;
 		}
 		pipe->last++;
-		part = pipe_part(pipe, pipe->last);
 	}
+	part = pipe_part(pipe, pipe->last);
 	part->source = source;
 	part->of_socket = of_socket;
 	part->put = bytes;
@@ -283,8 +280,12 @@ __noinline int pipe_out(u64 key, u64 socket, u32 place, u64 bytes)
 
 	if (!edges_wanted)
 		return 0;
-	pipe = pipe_known(key);
-	for (int i = 0; pipe && bytes && i < PIPE_PARTS; i++) {
+	pipe = bpf_map_lookup_elem(&edge_pipes, &key);
+	if (!pipe)
+		return 0;
+	if (!pipe_known(pipe))
+		return 0;
+	for (int i = 0; bytes && i < PIPE_PARTS; i++) {
 		u64 n = pipe_take(pipe, bytes, &from);
 
 		bytes -= n;
@@ -293,7 +294,7 @@ __noinline int pipe_out(u64 key, u64 socket, u32 place, u64 bytes)
 		else if (place != NOWHERE && from.of_socket)
 			edge_add(from.source, place, MOTE_EDGE_SPLICE, n);
 	}
-	if (pipe && bytes)
+	if (bytes)
 		pipe->lost = 1;
 	return 0;
 }
