@@ -668,24 +668,28 @@ void mote_cgroup_set_fill(const struct mote_cgroup_set *set, struct mote_fill *f
 
 void mote_cgroup_other_clear(struct mote_cgroup_set *set)
 {
-	struct mote_cgroup_row *row = &set->rows[set->max];
-
-	memset(row->v, 0, sizeof(row->v));
-	row->utime = row->stime = row->prev_utime = row->prev_stime = 0;
-	row->present = 0;
+	set->sum = (struct mote_cgroup_values){ 0 };
 }
 
 void mote_cgroup_other_add(struct mote_cgroup_set *set, uint64_t gives,
 			   const struct mote_cgroup_values *values)
 {
-	struct mote_cgroup_row *row = &set->rows[set->max];
-
 	for (uint64_t left = values->present & gives; left; left &= left - 1) {
 		unsigned int i = (unsigned int)__builtin_ctzll(left);
 
-		row->v[i] += values->v[i];
-		row->present |= 1ull << i;
+		set->sum.v[i] += values->v[i];
+		set->sum.present |= 1ull << i;
 	}
+}
+
+void mote_cgroup_other_end(struct mote_cgroup_set *set, uint64_t now)
+{
+	struct mote_cgroup_row *row = &set->rows[set->max];
+
+	_Static_assert(sizeof(row->v) == sizeof(set->sum.v), "parse_cgroup.h");
+	memcpy(row->v, set->sum.v, sizeof(row->v));
+	row->present = set->sum.present;
+	mote_cgroup_other_done(set, now);
 }
 
 /* A limit of several is no limit of their sum, and what moved in the rest cannot be told. */

@@ -16,6 +16,7 @@
 #include "cgroup_iter.h"
 #include "cgroup_layout.h"
 #include "cgroup_log.h"
+#include "cgroup_budget.h"
 #include "cgroup_set.h"
 #include "cgroup_watch.h"
 #include "descriptors.h"
@@ -25,11 +26,14 @@
 #include "thread.h"
 
 #define NS_PER_MS   1000000ull
+#define NS_PER_S    1000000000ull
 #define WATCH_RING  65536u        /* with what inotify tells */
 #define LIST_RING   16384u        /* what is listed alone */
 #define FIRST_NS    2000000000ull /* for the first listing */
 #define READS_MAX   16            /* direct descriptors of cgroup_files_round.c */
 #define AHEAD_LEAST 64            /* operations */
+#define FRESH_LEAST 200000000ull  /* ns: those who waited are served before the next has ended */
+#define APART_MOST  256           /* operations a round that no tick waits for */
 
 enum { INDEX_FILES, INDEX_STATUS, INDEX_ITER };
 _Static_assert(INDEX_ITER + MOTE_CGROUP_ITER_FILES == MOTE_CGROUPS_INDICES, "cgroups.h");
@@ -55,6 +59,13 @@ struct mote_cgroups {
 	unsigned int reads; /* at a time */
 	enum step step;
 	bool files_ahead; /* the files' first round is part of the tick's chain */
+	struct mote_cgroup_budget budget;
+	unsigned int apart; /* operations under way that no tick waits for */
+	bool busy;          /* the sample goes on apart */
+	uint64_t began;     /* this sample, ns; what a tick waits for counts from there */
+	uint64_t ended;     /* when one that went on apart was complete, ns */
+	uint64_t late;
+	struct mote_limit slow_limit;
 	bool names_only;  /* this sample is the walk alone */
 	bool listed;
 	uint64_t left_out; /* of this listing: there was no room to know them */
@@ -124,6 +135,7 @@ int mote_cgroups_new(const struct mote_options *options, struct mote_cgroups **o
 		return -ENOMEM;
 	cgroups->options = options;
 	cgroups->status.fd = -1;
+	cgroups->budget.limit = options->cgroup_budget * NS_PER_MS;
 	cgroups->crowded = mote_descriptors_allow(DESCRIPTORS_LEAST) < DESCRIPTORS_LEAST;
 	mote_cgroup_layout_open(&cgroups->layout, cgroups->crowded ? "" : NULL);
 	if (without_bpf(options))
@@ -462,7 +474,8 @@ unsigned int mote_cgroups_push_ahead(struct mote_cgroups *cgroups, struct mote_e
 		mote_cgroup_iter_begin(cgroups->iter, now);
 	n = mote_file_push(&cgroups->status, engine, index + INDEX_STATUS);
 	n += push_walk(cgroups, engine, index);
-	cgroups->files_ahead = cgroups->files && cgroups->reads == 1;
+	cgroups->files_ahead = cgroups->files && cgroups->reads == 1 && !cgroups->busy &&
+			       !mote_cgroup_budget_is_apart(&cgroups->budget, now);
 	if (!cgroups->files_ahead)
 		return n;
 	mote_cgroup_files_begin(cgroups->files, now, 1, true);
@@ -476,6 +489,7 @@ void mote_cgroups_begin(struct mote_cgroups *cgroups, uint64_t now)
 	cgroups->collected = now;
 	cgroups->collections++;
 	cgroups->names_only = false;
+	cgroups->began = now;
 	if (cgroups->step == WALKING)
 		return; /* it was begun ahead */
 	reseat(cgroups);
@@ -523,13 +537,51 @@ static unsigned int walk_again(struct mote_cgroups *cgroups, struct mote_engine 
 static void begin_files(struct mote_cgroups *cgroups)
 {
 	cgroups->step = READING;
-	if (cgroups->names_only)
+	if (cgroups->names_only || !cgroups->files)
+		return;
+	cgroups->late += cgroups->busy;
+	if (cgroups->busy)
 		return;
 	count_reads(cgroups);
-	if (cgroups->files && cgroups->files_ahead)
+	if (cgroups->files_ahead)
 		mote_cgroup_files_arrive(cgroups->files, cgroups->now);
-	else if (cgroups->files)
+	else
 		mote_cgroup_files_begin(cgroups->files, cgroups->now, cgroups->reads, false);
+}
+
+static void push_apart(struct mote_cgroups *cgroups, struct mote_engine *engine, uint32_t index,
+		       unsigned int room)
+{
+	cgroups->apart =
+		mote_cgroup_files_push(cgroups->files, engine, index + INDEX_FILES,
+				       room < APART_MOST ? room : APART_MOST, true);
+	cgroups->busy = cgroups->apart;
+}
+
+static void tell_slow(struct mote_cgroups *cgroups, uint64_t clock)
+{
+	mote_log_limited(&cgroups->slow_limit, clock,
+			 "reading files of cgroups took %llu"
+			 " ms: ticks do not wait for it for %llu s",
+			 (unsigned long long)(clock - cgroups->began) / NS_PER_MS,
+			 (unsigned long long)cgroups->budget.span / NS_PER_S);
+}
+
+/* The next round: one that a tick waits for, or, from when that takes too long, one apart. */
+static unsigned int push_files(struct mote_cgroups *cgroups, struct mote_engine *engine,
+			       uint32_t index, unsigned int room)
+{
+	uint64_t clock = mote_thread_now();
+	bool apart = mote_cgroup_budget_is_apart(&cgroups->budget, clock);
+
+	if (!apart && !mote_cgroup_budget_exceeds(&cgroups->budget, cgroups->began, clock))
+		return mote_cgroup_files_push(cgroups->files, engine, index + INDEX_FILES, room,
+					      false);
+	if (!apart)
+		tell_slow(cgroups, clock);
+	push_apart(cgroups, engine, index, room);
+	cgroups->late += cgroups->busy;
+	return 0;
 }
 
 unsigned int mote_cgroups_push(struct mote_cgroups *cgroups, struct mote_engine *engine,
@@ -544,9 +596,46 @@ unsigned int mote_cgroups_push(struct mote_cgroups *cgroups, struct mote_engine 
 			return walk_again(cgroups, engine, index);
 		begin_files(cgroups);
 	}
-	return cgroups->files && !cgroups->names_only
-		       ? mote_cgroup_files_push(cgroups->files, engine, index + INDEX_FILES, room)
+	return cgroups->files && !cgroups->names_only && !cgroups->busy
+		       ? push_files(cgroups, engine, index, room)
 		       : 0;
+}
+
+unsigned int mote_cgroups_apart(const struct mote_cgroups *cgroups)
+{
+	return cgroups->apart;
+}
+
+bool mote_cgroups_busy(const struct mote_cgroups *cgroups)
+{
+	return cgroups->busy;
+}
+
+bool mote_cgroups_wait(const struct mote_cgroups *cgroups)
+{
+	uint64_t fresh = cgroups->options->cgroup_freshness * NS_PER_MS;
+
+	if (fresh < FRESH_LEAST)
+		fresh = FRESH_LEAST;
+	return cgroups->busy && (!cgroups->ended || mote_thread_now() - cgroups->ended >= fresh);
+}
+
+void mote_cgroups_apart_complete(struct mote_cgroups *cgroups, uint32_t step, int res)
+{
+	cgroups->apart--;
+	mote_cgroup_files_complete(cgroups->files, step, res);
+}
+
+/* Freshness counts from the end of one that takes long, or those who wait would never have it. */
+void mote_cgroups_go_on(struct mote_cgroups *cgroups, struct mote_engine *engine, uint32_t index,
+			uint64_t now)
+{
+	mote_cgroup_files_move(cgroups->files, now);
+	push_apart(cgroups, engine, index, mote_engine_room(engine) / 2);
+	if (cgroups->busy)
+		return;
+	cgroups->collected = now;
+	cgroups->ended = mote_thread_now();
 }
 
 void mote_cgroups_complete(struct mote_cgroups *cgroups, uint32_t index, uint32_t step, int res)
@@ -566,6 +655,7 @@ void mote_cgroups_stats(const struct mote_cgroups *cgroups, struct mote_cgroups_
 	if (cgroups->files)
 		mote_cgroup_files_stats(cgroups->files, &files);
 	*stats = (struct mote_cgroups_stats){ .errors = files.errors,
+					      .late = cgroups->late,
 					      .collections = cgroups->collections };
 	if (cgroups->iter)
 		stats->errors += mote_cgroup_iter_errors(cgroups->iter);
