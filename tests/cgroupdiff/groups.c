@@ -175,6 +175,7 @@ void groups_limit(const char *dir, const char *path)
 	groups_put(dir, "cpu.cfs_period_us", "50000");
 	groups_put(dir, "cpu.cfs_quota_us", "5000");
 	groups_put(dir, "cpu.weight", "250");
+	groups_put(dir, "cpu.shares", "2560");
 	groups_put(dir, "pids.max", "77");
 }
 
