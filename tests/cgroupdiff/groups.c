@@ -226,4 +226,3 @@ void groups_clean(void)
 		nap(50);
 	}
 }
-

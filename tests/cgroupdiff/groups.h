@@ -31,7 +31,7 @@ void groups_make(unsigned int n);
 void groups_add(const char *path);
 /* In each hierarchy that is in use. */
 void groups_each(void (*what)(const char *dir, const char *path), const char *path);
-void groups_make_dir(const char *dir, const char *path);  /* which may have others below */
+void groups_make_dir(const char *dir, const char *path); /* which may have others below */
 void groups_make_leaf(const char *dir, const char *path);
 void groups_remove_dir(const char *dir, const char *path);
 void groups_join(const char *dir, const char *path);

@@ -26,9 +26,9 @@
 #define CPU_MS  300
 
 static const char *const names[] = {
-	"cpu_usage", "cpu_periods",  "cpu_throttled", "cpu_weight", "cpu_quota", "cpu_period",
-	"anon",      "shmem",	     "file",	      "pgfault",    "memory_max", "pids_current",
-	"pids_max",  "processes",    "threads",	      "frozen",
+	"cpu_usage", "cpu_periods", "cpu_throttled", "cpu_weight", "cpu_quota",  "cpu_period",
+	"anon",      "shmem",       "file",          "pgfault",    "memory_max", "pids_current",
+	"pids_max",  "processes",   "threads",       "frozen",
 };
 
 struct group *groups;

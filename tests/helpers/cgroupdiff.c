@@ -54,7 +54,7 @@ static void read_all(bool after)
 static unsigned int values_due(void)
 {
 	static const unsigned int version1[HIERARCHIES] = {
-		[CPU] = 6, /* periods, throttled and its time, quota, period, shares */
+		[CPU] = 6,     /* periods, throttled and its time, quota, period, shares */
 		[CPUACCT] = 3, /* usage, user, system */
 		[MEMORY] = 16, /* 3 of usage, 10 of stat, failcnt, processes, threads */
 		[PIDS] = 2,    /* current, limit */
@@ -152,9 +152,7 @@ static void churn(struct mote_client *client)
 
 static void check_tier(struct mote_client *client, const char *source, bool by_iterator)
 {
-	const char *due = by_iterator		? "iter/cgroup"
-			  : mounts.version == 1 ? "files_v1"
-						: "files";
+	const char *due = by_iterator ? "iter/cgroup" : mounts.version == 1 ? "files_v1" : "files";
 
 	tap(!strcmp(moted_tier(client), due), "source = %s is in use", source);
 }

@@ -21,16 +21,16 @@ static int slow(int dir, const char *path, int flags, mode_t mode)
 	return (int)syscall(SYS_openat, dir, path, flags, mode);
 }
 
-#define OPENAT(name)                                                         \
-	int name(int dir, const char *path, int flags, ...)                  \
-	{                                                                    \
-		va_list args;                                                \
-		mode_t mode;                                                 \
-                                                                             \
-		va_start(args, flags);                                       \
+#define OPENAT(name)                                                             \
+	int name(int dir, const char *path, int flags, ...)                      \
+	{                                                                        \
+		va_list args;                                                    \
+		mode_t mode;                                                     \
+                                                                                 \
+		va_start(args, flags);                                           \
 		mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(args, mode_t) : 0; \
-		va_end(args);                                                \
-		return slow(dir, path, flags, mode);                         \
+		va_end(args);                                                    \
+		return slow(dir, path, flags, mode);                             \
 	}
 
 OPENAT(openat)
