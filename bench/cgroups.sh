@@ -9,7 +9,8 @@ set -eu
 cd "$(dirname "$0")/.."
 build=$1 n=${2:-400} kernel=${3:-} scrapes=11 pause=1200
 ways=("unbounded $n $scrapes $pause" "bounded $n $scrapes $pause" "moted $n $scrapes $pause moted files" "moted $n $scrapes $pause moted iterator"
-	"pooled $n $scrapes $pause" "moted $n $scrapes $pause moted walk")
+	"pooled $n $scrapes $pause" "moted $n $scrapes $pause moted walk"
+	"moted $n $scrapes $pause moted rows")
 head='way                     cgroups  CPU ms/scrape    median ms       max ms'
 
 make -s BUILD="$build" all "$build/bench/cgroups"
