@@ -161,10 +161,16 @@ $(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/supervisor.a $(BUILD)/libmote.a
 $(BUILD)/tests/helpers/%: tests/helpers/%.c $(BUILD)/supervisor.a
 	@mkdir -p $(@D)
 	$(CC) $(MOTE_CFLAGS) $(MOTE_LDFLAGS) -MMD -MP -o $@ $< $(BUILD)/supervisor.a $(MOTE_LIBS)
-$(BUILD)/tests/helpers/cgroupdiff: tests/helpers/cgroupdiff.c $(BUILD)/supervisor.a $(BUILD)/libmote.a
+# The test of cgroups shares no source with moted.
+CGROUPDIFF := $(wildcard tests/cgroupdiff/*.c)
+$(BUILD)/tests/helpers/cgroupdiff $(BUILD)/tests/helpers/cgroup_same: $(BUILD)/tests/helpers/%: tests/helpers/%.c \
+		$(call obj,$(CGROUPDIFF)) $(BUILD)/libmote.a
 	@mkdir -p $(@D)
-	$(CC) $(MOTE_CFLAGS) -iquote clients $(MOTE_LDFLAGS) -MMD -MP -o $@ $< $(BUILD)/supervisor.a $(BUILD)/libmote.a $(MOTE_LIBS)
-$(BUILD)/tests/helpers/idle_sockets: tests/helpers/idle_sockets.c $(BUILD)/libmote.a
+	$(CC) $(MOTE_CFLAGS) -iquote clients $(MOTE_LDFLAGS) -MMD -MP -o $@ $< $(call obj,$(CGROUPDIFF)) \
+		$(BUILD)/libmote.a $(MOTE_LIBS)
+$(call obj,$(CGROUPDIFF)): MOTE_CFLAGS += -iquote clients
+$(BUILD)/tests/helpers/idle_sockets $(BUILD)/tests/helpers/cgroup_churn: $(BUILD)/tests/helpers/%: tests/helpers/%.c \
+		$(BUILD)/libmote.a
 	@mkdir -p $(@D)
 	$(CC) $(MOTE_CFLAGS) -iquote clients $(MOTE_LDFLAGS) -MMD -MP -o $@ $(filter-out %.h,$^) $(MOTE_LIBS)
 # The network programs by themselves

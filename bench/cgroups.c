@@ -3,10 +3,14 @@
  * cgroups WAY CGROUPS SCRAPES PAUSE_MS [MOTED SOURCE]: what it takes to read all of so many
  * cgroups, so many times, with a pause between. WAY: `unbounded`, a thread for each cgroup that
  * reads its files at once, as agents do; `bounded`, one thread after the other; `moted`, `poll
- * cgroup` of a moted with [cgroup] source = SOURCE. All read the same files. Each cgroup has a
- * process with some memory, one in sixteen works. Prints a line: way, cgroups, CPU time a scrape in
- * ms (of the kernel and user space), median and largest latency in ms. In a VM without cgroupfs it
- * mounts version 2.
+ * cgroup` of a moted with [cgroup] source = SOURCE. The first two read all files each time, moted
+ * some of them each time and the rest when it is their turn. To compare like with like: `pooled`
+ * reads those files of version 2 that the iterator takes the place of, which stay open, and parses
+ * nothing; SOURCE `walk` is the iterator, and no file's turn comes; `rows` is the same without a
+ * walk: what it takes to tell the rows alone. Each cgroup has a process with
+ * some memory, one in sixteen works. Prints a line: way, cgroups, CPU time a scrape in ms (of the
+ * kernel and user space), median and largest latency in ms. In a VM without cgroupfs it mounts
+ * version 2.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -214,6 +218,42 @@ static void bounded(struct mote_client *client)
 		read_group((void *)(uintptr_t)i);
 }
 
+static int *pool;
+static unsigned int pooled_files;
+
+static void open_pool(void)
+{
+	const uint64_t walked = (1ull << MOTE_CGROUP_FAST) - 1;
+	struct rlimit limit = { .rlim_cur = MAX * 20, .rlim_max = MAX * 20 };
+	char path[160], group[64];
+
+	setrlimit(RLIMIT_NOFILE, &limit);
+	pool = calloc((size_t)ngroups * nfiles, sizeof(*pool));
+	for (unsigned int i = 0; pool && i < ngroups * nfiles; i++) {
+		int fd;
+
+		if (files[i % nfiles].gives & ~walked)
+			continue;
+		path_of(i / nfiles, group);
+		snprintf(path, sizeof(path), "%s/%s", group, files[i % nfiles].name);
+		fd = openat(layout.root[MOTE_CGROUP_UNIFIED], path, O_RDONLY | O_CLOEXEC);
+		if (fd >= 0)
+			pool[pooled_files++] = fd;
+		else if (errno != ENOENT)
+			die(path);
+	}
+}
+
+static void pooled(struct mote_client *client)
+{
+	char text[16384];
+
+	for (unsigned int i = 0; i < pooled_files; i++) {
+		if (pread(pool[i], text, sizeof(text), 0) < 0)
+			die("pread");
+	}
+}
+
 static void polled(struct mote_client *client)
 {
 	struct mote_message message = { 0 };
@@ -232,15 +272,17 @@ static void polled(struct mote_client *client)
 
 static struct mote_client *start(const char *program, const char *source)
 {
+	bool rows = !strcmp(source, "rows"), walk = rows || !strcmp(source, "walk");
 	struct mote_client *client = NULL;
 	FILE *file = fopen(CONFIG, "we");
 
 	if (!file)
 		die(CONFIG);
 	fprintf(file,
-		"[tables]\ncgroups = %u\n[cgroup]\nsource = %s\nfreshness = 0ms\n"
+		"[tables]\ncgroups = %u\n[cgroup]\nsource = %s\nslow = %s\nfreshness = %s\n"
 		"[socket]\nqueue = 16MiB\narena = 64MiB\n",
-		ngroups + 256, source);
+		ngroups + 256, walk ? "iterator" : source, walk ? "1h" : "10s",
+		rows ? "1h" : "0ms");
 	fclose(file);
 	unlink(SOCKET);
 	moted = fork();
@@ -319,7 +361,7 @@ int main(int argc, char **argv)
 
 	if (argc < 5 || (!strcmp(argv[1], "moted") && argc < 7)) {
 		fprintf(stderr,
-			"usage: cgroups unbounded|bounded|moted CGROUPS SCRAPES PAUSE_MS [MOTED SOURCE]\n");
+			"usage: cgroups unbounded|bounded|pooled|moted CGROUPS SCRAPES PAUSE_MS [MOTED SOURCE]\n");
 		return 2;
 	}
 	ngroups = (unsigned int)atoi(argv[2]);
@@ -335,7 +377,7 @@ int main(int argc, char **argv)
 	}
 	if (!layout.version)
 		die("no cgroupfs");
-	if (!moted && argc > 6 && !strcmp(argv[6], "iterator"))
+	if (!strcmp(argv[1], "pooled") || (argc > 6 && strcmp(argv[6], "files")))
 		mote_cgroup_layout_unify(&layout);
 	files = mote_cgroup_files(layout.version, &nfiles);
 	atexit(clean);
@@ -344,9 +386,12 @@ int main(int argc, char **argv)
 	snprintf(way, sizeof(way), "%s %s", argv[1], argc > 6 ? argv[6] : "");
 	if (!strcmp(argv[1], "moted"))
 		client = start(argv[5], argv[6]);
+	if (!strcmp(argv[1], "pooled"))
+		open_pool();
 	measure(way,
 		!strcmp(argv[1], "unbounded") ? unbounded
 		: client                      ? polled
+		: pool                        ? pooled
 					      : bounded,
 		client, n, pause_ms);
 	if (moted)

@@ -2,12 +2,15 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # bench/cgroups.sh BUILD [CGROUPS [KERNEL]]: the cost of a scrape of CGROUPS (400) cgroups, as in
 # google/cadvisor#3932: unbounded and bounded reads of their files, moted by files and by the kernel's
-# iterator; natively, or in a VM of KERNEL with 8 virtual CPUs. Prints a table:
-# CPU time a scrape, median and largest latency of 11 scrapes. See docs/PERFORMANCE.md for what it shows.
+# iterator; then the iterator alone beside pooled reads of the files that it takes the place of. Natively, or in a
+# VM of KERNEL with 8 virtual CPUs (MOTE_VM_CPUS). Prints a table: CPU time a scrape, median and largest latency of
+# 11 scrapes. See docs/CGROUPS.md for what it shows.
 set -eu
 cd "$(dirname "$0")/.."
 build=$1 n=${2:-400} kernel=${3:-} scrapes=11 pause=1200
-ways=("unbounded $n $scrapes $pause" "bounded $n $scrapes $pause" "moted $n $scrapes $pause moted files" "moted $n $scrapes $pause moted iterator")
+ways=("unbounded $n $scrapes $pause" "bounded $n $scrapes $pause" "moted $n $scrapes $pause moted files" "moted $n $scrapes $pause moted iterator"
+	"pooled $n $scrapes $pause" "moted $n $scrapes $pause moted walk"
+	"moted $n $scrapes $pause moted rows")
 head='way                     cgroups  CPU ms/scrape    median ms       max ms'
 
 make -s BUILD="$build" all "$build/bench/cgroups"
@@ -17,7 +20,7 @@ if [ -n "$kernel" ]; then
 	vmtests/build "$build" "$kernel"
 	MOTE_VM_CPUS=${MOTE_VM_CPUS:-8} MOTE_VM_SECONDS=${MOTE_VM_SECONDS:-600} MOTE_VM_FILES=$build/bench/cgroups \
 		vmtests/run "$build" "$kernel" "$command"
-	tr -d '\r' <"$build/vm/$kernel/log" | grep -aE '^(way|unbounded|bounded|moted) '
+	tr -d '\r' <"$build/vm/$kernel/log" | grep -aE '^(way|unbounded|bounded|pooled|moted) '
 	exit
 fi
 echo "$head"

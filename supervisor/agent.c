@@ -454,6 +454,7 @@ static void cgroups_are_absent(struct mote_agent *agent, const char *why)
 	mote_hello_absent(&agent->hello, MOTE_STREAM_CGROUP, -1, why);
 	mote_hello_absent(&agent->hello, MOTE_STREAM_CGROUP_EVENT, -1, why);
 	mote_hello_absent(&agent->hello, MOTE_STREAM_SELF, SELF_CGROUP_COLLECTIONS, why);
+	mote_hello_absent(&agent->hello, MOTE_STREAM_SELF, SELF_CGROUP_LATE, why);
 }
 
 static int collect_cgroups(struct mote_agent *agent)

@@ -212,6 +212,11 @@ void mote_cgroup_files_arrive(struct mote_cgroup_files *files, uint64_t now)
 	files->read = (struct mote_cgroup_cursor){ 0 };
 }
 
+void mote_cgroup_files_move(struct mote_cgroup_files *files, uint64_t now)
+{
+	files->now = now;
+}
+
 /* Something happened in it since its slow files were read. */
 static bool moved(const struct mote_cgroup_row *row)
 {

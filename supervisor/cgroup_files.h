@@ -53,10 +53,13 @@ unsigned int mote_cgroup_files_push_ahead(struct mote_cgroup_files *files,
 void mote_cgroup_files_arrive(struct mote_cgroup_files *files, uint64_t now);
 /*
  * Pushes the next round, at most `room` operations tagged MOTE_TAG_FILE with `index`, in chains
- * that have ended; 0: the sample is complete. All of a round must have completed before.
+ * that have ended; 0: the sample is complete. All of a round must have completed before. `apart`:
+ * they are tagged MOTE_TAG_CGROUP, and may take as long as they like.
  */
 unsigned int mote_cgroup_files_push(struct mote_cgroup_files *files, struct mote_engine *engine,
-				    uint32_t index, unsigned int room);
+				    uint32_t index, unsigned int room, bool apart);
+/* What the rounds bring from now on is of this time. */
+void mote_cgroup_files_move(struct mote_cgroup_files *files, uint64_t now);
 void mote_cgroup_files_complete(struct mote_cgroup_files *files, uint32_t step, int res);
 
 void mote_cgroup_files_stats(const struct mote_cgroup_files *files,

@@ -192,12 +192,14 @@ struct round {
 	uint32_t index;
 	unsigned int room, n;
 	unsigned int chain; /* number of the chain that is being made */
+	bool apart;         /* no tick waits for them */
 };
 
 static void push(struct round *round, struct mote_sqe *sqe, unsigned int job, unsigned int step)
 {
-	sqe->tag = mote_tag(MOTE_TAG_FILE, round->index, job * MOTE_CGROUP_STEPS + step);
-	sqe->flags |= MOTE_SQE_LINK | MOTE_SQE_ASYNC;
+	sqe->tag = mote_tag(round->apart ? MOTE_TAG_CGROUP : MOTE_TAG_FILE, round->index,
+			    job * MOTE_CGROUP_STEPS + step);
+	sqe->flags |= MOTE_SQE_LINK | MOTE_SQE_ASYNC | (round->apart ? MOTE_SQE_MAY_BLOCK : 0);
 	mote_engine_push(round->engine, sqe);
 	round->n++;
 }
@@ -326,9 +328,9 @@ unsigned int mote_cgroup_files_push_ahead(struct mote_cgroup_files *files,
 }
 
 unsigned int mote_cgroup_files_push(struct mote_cgroup_files *files, struct mote_engine *engine,
-				    uint32_t index, unsigned int room)
+				    uint32_t index, unsigned int room, bool apart)
 {
-	struct round round = { .engine = engine, .index = index, .room = room };
+	struct round round = { .engine = engine, .index = index, .room = room, .apart = apart };
 	unsigned int busy;
 
 	mote_cgroup_files_take(files);
@@ -340,6 +342,6 @@ unsigned int mote_cgroup_files_push(struct mote_cgroup_files *files, struct mote
 			give_up(files);
 	}
 	if (!files->config.given)
-		mote_cgroup_other_done(files->config.set, files->now);
+		mote_cgroup_other_end(files->config.set, files->now);
 	return 0;
 }

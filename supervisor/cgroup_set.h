@@ -62,6 +62,7 @@ struct mote_cgroup_set {
 	uint64_t forgot;
 	struct mote_cgroup_values totals;
 	bool any_ended;
+	struct mote_cgroup_values sum; /* of `other`, as far as it has come */
 };
 
 /* Entries of the walk's index for so many rows. */
@@ -120,12 +121,14 @@ void mote_cgroup_row_take(struct mote_cgroup_row *row, uint64_t gives,
 	 1ull << MOTE_CGROUP_SWAP_MAX | 1ull << MOTE_CGROUP_PIDS_MAX | 1ull << MOTE_CGROUP_FROZEN)
 
 /*
- * `other` is summed anew: clear, add to it, and done. Its counters fall when one of those that it
- * is the sum of ends or gets a row: it is all that there is no room for now.
+ * `other` is summed anew: clear, add to it, and end, which shows the sum; done: it is in the row
+ * already. Its counters fall when one of those that it is the sum of ends or gets a row: it is all
+ * that there is no room for now.
  */
 void mote_cgroup_other_clear(struct mote_cgroup_set *set);
 void mote_cgroup_other_add(struct mote_cgroup_set *set, uint64_t gives,
 			   const struct mote_cgroup_values *values);
+void mote_cgroup_other_end(struct mote_cgroup_set *set, uint64_t now);
 void mote_cgroup_other_done(struct mote_cgroup_set *set, uint64_t now);
 
 void mote_cgroup_set_fill(const struct mote_cgroup_set *set, struct mote_fill *fill);

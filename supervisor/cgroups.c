@@ -3,7 +3,7 @@
  * Cgroups, see cgroups.h: puts together the set of those that are known, what tells of new ones,
  * and what fills the rows: the walk, and files for what it does not give. It owns all of them.
  */
-#include "cgroups.h"
+#include "cgroups_impl.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,57 +12,13 @@
 #include <unistd.h>
 
 #include "cgroup_cpus.h"
-#include "cgroup_files.h"
-#include "cgroup_iter.h"
-#include "cgroup_layout.h"
-#include "cgroup_log.h"
-#include "cgroup_set.h"
-#include "cgroup_watch.h"
 #include "descriptors.h"
-#include "file.h"
-#include "log.h"
-#include "probes_cgroup.h"
 #include "thread.h"
 
-#define NS_PER_MS   1000000ull
-#define WATCH_RING  65536u        /* with what inotify tells */
-#define LIST_RING   16384u        /* what is listed alone */
-#define FIRST_NS    2000000000ull /* for the first listing */
-#define READS_MAX   16            /* direct descriptors of cgroup_files_round.c */
-#define AHEAD_LEAST 64            /* operations */
-
-enum { INDEX_FILES, INDEX_STATUS, INDEX_ITER };
-_Static_assert(INDEX_ITER + MOTE_CGROUP_ITER_FILES == MOTE_CGROUPS_INDICES, "cgroups.h");
-
-enum step { IDLE, WALKING, READING };
-
-struct mote_cgroups {
-	const struct mote_options *options;
-	struct mote_cgroup_layout layout;
-	struct mote_probes_cgroup *probes;
-	const struct mote_cgroup_walk *walk; /* NULL: none */
-	char why[256];                       /* there is no walk, or no BPF for events */
-	struct mote_cgroup_set set;
-	struct mote_cgroup_log log;
-	struct mote_cgroup_iter *iter;
-	struct mote_cgroup_files *files;
-	struct mote_cgroup_watch *watch;
-	struct mote_file status; /* /proc/self/status, if the number of reads goes by CPUs */
-	uint64_t own;            /* id of the cgroup that mote is in */
-	uint64_t now;
-	uint64_t collected; /* when a collection began last, ns; 0: never */
-	uint64_t collections;
-	unsigned int reads; /* at a time */
-	enum step step;
-	bool files_ahead; /* the files' first round is part of the tick's chain */
-	bool names_only;  /* this sample is the walk alone */
-	bool listed;
-	uint64_t left_out; /* of this listing: there was no room to know them */
-	uint64_t renamed;  /* when those without a name were forgotten last, ns */
-	uint64_t warned;   /* [tables] cgroups is too small for so many, as was said */
-	struct mote_limit limit;
-	bool crowded; /* there are too few descriptors */
-};
+#define NS_PER_MS  1000000ull
+#define WATCH_RING 65536u        /* with what inotify tells */
+#define LIST_RING  16384u        /* what is listed alone */
+#define FIRST_NS   2000000000ull /* for the first listing */
 
 /* A limit below this leaves none for cgroups: all else together takes as many. */
 #define DESCRIPTORS_LEAST 128
@@ -124,6 +80,7 @@ int mote_cgroups_new(const struct mote_options *options, struct mote_cgroups **o
 		return -ENOMEM;
 	cgroups->options = options;
 	cgroups->status.fd = -1;
+	cgroups->budget.limit = options->cgroup_budget * NS_PER_MS;
 	cgroups->crowded = mote_descriptors_allow(DESCRIPTORS_LEAST) < DESCRIPTORS_LEAST;
 	mote_cgroup_layout_open(&cgroups->layout, cgroups->crowded ? "" : NULL);
 	if (without_bpf(options))
@@ -405,160 +362,6 @@ const char *mote_cgroups_why(const struct mote_cgroups *cgroups, unsigned int fi
 					    : "cgroupfs is not mounted";
 }
 
-bool mote_cgroups_stale(const struct mote_cgroups *cgroups, uint64_t now)
-{
-	return !cgroups->collected ||
-	       now - cgroups->collected >= cgroups->options->cgroup_freshness * NS_PER_MS;
-}
-
-/* How many files are read at a time in the next sample, by what mote may use now. */
-static void count_reads(struct mote_cgroups *cgroups)
-{
-	unsigned int affinity =
-		cgroups->status.buf ? mote_cgroup_parse_affinity(mote_file_text(&cgroups->status))
-				    : 0;
-
-	if (affinity)
-		cgroups->reads = mote_cgroup_cpus(&cgroups->set, cgroups->own, affinity);
-	if (cgroups->reads > READS_MAX)
-		cgroups->reads = READS_MAX;
-}
-
-static unsigned int push_walk(struct mote_cgroups *cgroups, struct mote_engine *engine,
-			      uint32_t index)
-{
-	return cgroups->iter ? mote_cgroup_iter_push(cgroups->iter, engine, index + INDEX_ITER) : 0;
-}
-
-/* Rows that have become free are given away; that there are too few is said. */
-static void reseat(struct mote_cgroups *cgroups)
-{
-	uint64_t dropped = cgroups->set.dropped;
-	bool nameless =
-		cgroups->now - cgroups->renamed >= cgroups->options->cgroup_listing * NS_PER_MS;
-
-	if (mote_cgroup_set_reseat(&cgroups->set, nameless, cgroups->now))
-		cgroups->renamed = cgroups->now;
-	if (dropped == cgroups->warned)
-		return;
-	cgroups->warned = dropped;
-	mote_log_limited(&cgroups->limit, cgroups->now,
-			 "a table is full: cgroups are summed in `other`: raise [tables] cgroups");
-}
-
-/* Several chains cannot hang on one timer. */
-unsigned int mote_cgroups_push_ahead(struct mote_cgroups *cgroups, struct mote_engine *engine,
-				     uint32_t index, unsigned int room, uint64_t now)
-{
-	unsigned int n;
-
-	cgroups->step = IDLE;
-	if (!cgroups->collected || room < AHEAD_LEAST)
-		return 0;
-	cgroups->now = now;
-	reseat(cgroups); /* before the walk, which fills the rows that are given away */
-	cgroups->step = WALKING;
-	if (cgroups->iter)
-		mote_cgroup_iter_begin(cgroups->iter, now);
-	n = mote_file_push(&cgroups->status, engine, index + INDEX_STATUS);
-	n += push_walk(cgroups, engine, index);
-	cgroups->files_ahead = cgroups->files && cgroups->reads == 1;
-	if (!cgroups->files_ahead)
-		return n;
-	mote_cgroup_files_begin(cgroups->files, now, 1, true);
-	return n +
-	       mote_cgroup_files_push_ahead(cgroups->files, engine, index + INDEX_FILES, room - n);
-}
-
-void mote_cgroups_begin(struct mote_cgroups *cgroups, uint64_t now)
-{
-	mote_cgroups_drain(cgroups, now);
-	cgroups->collected = now;
-	cgroups->collections++;
-	cgroups->names_only = false;
-	if (cgroups->step == WALKING)
-		return; /* it was begun ahead */
-	reseat(cgroups);
-	cgroups->step = IDLE;
-	cgroups->files_ahead = false;
-	if (cgroups->iter)
-		mote_cgroup_iter_begin(cgroups->iter, now);
-}
-
-bool mote_cgroups_needs_names(const struct mote_cgroups *cgroups)
-{
-	return cgroups->iter && mote_cgroup_log_has_more(&cgroups->log);
-}
-
-void mote_cgroups_begin_names(struct mote_cgroups *cgroups, uint64_t now)
-{
-	mote_cgroups_drain(cgroups, now);
-	cgroups->names_only = true;
-	cgroups->step = IDLE;
-	mote_cgroup_iter_begin(cgroups->iter, now);
-}
-
-/* The walk, if there is one, and then the files. */
-static unsigned int push_first(struct mote_cgroups *cgroups, struct mote_engine *engine,
-			       uint32_t index)
-{
-	unsigned int n = mote_file_push(&cgroups->status, engine, index + INDEX_STATUS);
-
-	n += push_walk(cgroups, engine, index);
-	if (n)
-		mote_engine_end_chain(engine);
-	cgroups->step = WALKING;
-	return n;
-}
-
-static unsigned int walk_again(struct mote_cgroups *cgroups, struct mote_engine *engine,
-			       uint32_t index)
-{
-	unsigned int n = push_walk(cgroups, engine, index);
-
-	mote_engine_end_chain(engine);
-	return n;
-}
-
-static void begin_files(struct mote_cgroups *cgroups)
-{
-	cgroups->step = READING;
-	if (cgroups->names_only)
-		return;
-	count_reads(cgroups);
-	if (cgroups->files && cgroups->files_ahead)
-		mote_cgroup_files_arrive(cgroups->files, cgroups->now);
-	else if (cgroups->files)
-		mote_cgroup_files_begin(cgroups->files, cgroups->now, cgroups->reads, false);
-}
-
-unsigned int mote_cgroups_push(struct mote_cgroups *cgroups, struct mote_engine *engine,
-			       uint32_t index, unsigned int room)
-{
-	unsigned int n = cgroups->step == IDLE ? push_first(cgroups, engine, index) : 0;
-
-	if (n)
-		return n;
-	if (cgroups->step == WALKING) {
-		if (cgroups->iter && mote_cgroup_iter_take(cgroups->iter, cgroups->now))
-			return walk_again(cgroups, engine, index);
-		begin_files(cgroups);
-	}
-	return cgroups->files && !cgroups->names_only
-		       ? mote_cgroup_files_push(cgroups->files, engine, index + INDEX_FILES, room)
-		       : 0;
-}
-
-void mote_cgroups_complete(struct mote_cgroups *cgroups, uint32_t index, uint32_t step, int res)
-{
-	if (index == INDEX_FILES)
-		mote_cgroup_files_complete(cgroups->files, step, res);
-	else if (index == INDEX_STATUS)
-		mote_file_complete(&cgroups->status, step, res);
-	else
-		mote_cgroup_iter_complete(cgroups->iter, index - INDEX_ITER, step, res);
-}
-
 void mote_cgroups_stats(const struct mote_cgroups *cgroups, struct mote_cgroups_stats *stats)
 {
 	struct mote_cgroup_files_stats files = { 0 };
@@ -566,6 +369,7 @@ void mote_cgroups_stats(const struct mote_cgroups *cgroups, struct mote_cgroups_
 	if (cgroups->files)
 		mote_cgroup_files_stats(cgroups->files, &files);
 	*stats = (struct mote_cgroups_stats){ .errors = files.errors,
+					      .late = cgroups->late,
 					      .collections = cgroups->collections };
 	if (cgroups->iter)
 		stats->errors += mote_cgroup_iter_errors(cgroups->iter);

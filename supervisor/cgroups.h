@@ -56,9 +56,24 @@ unsigned int mote_cgroups_push(struct mote_cgroups *cgroups, struct mote_engine 
 			       uint32_t index, unsigned int room);
 void mote_cgroups_complete(struct mote_cgroups *cgroups, uint32_t index, uint32_t step, int res);
 
+/*
+ * Files that take longer than [cgroup] budget are read beside the ticks, by operations of
+ * MOTE_TAG_CGROUP that no push counts. How many of them have not completed yet: 0 and busy means
+ * that it is time for go_on(), which takes what they brought as of `now`.
+ */
+unsigned int mote_cgroups_apart(const struct mote_cgroups *cgroups);
+void mote_cgroups_apart_complete(struct mote_cgroups *cgroups, uint32_t step, int res);
+void mote_cgroups_go_on(struct mote_cgroups *cgroups, struct mote_engine *engine, uint32_t index,
+			uint64_t now);
+/* A collection is under way apart. */
+bool mote_cgroups_busy(const struct mote_cgroups *cgroups);
+/* And who polls waits for its end: none has ended just now. */
+bool mote_cgroups_wait(const struct mote_cgroups *cgroups);
+
 struct mote_cgroups_stats {
 	struct mote_fill rows, nodes, events;
 	uint64_t collections;
+	uint64_t late;   /* ticks that did not wait for files */
 	uint64_t errors; /* reads that failed though the cgroup was there */
 };
 void mote_cgroups_stats(const struct mote_cgroups *cgroups, struct mote_cgroups_stats *stats);

@@ -294,6 +294,17 @@ static unsigned int push_cgroups(struct mote_loop *loop)
 				 room > OTHERS ? room - OTHERS : room / 2);
 }
 
+/* What somebody waits for; of cgroups that are being read apart, when that is over. */
+static uint32_t urgent_streams(const struct mote_loop *loop)
+{
+	const struct mote_loop_parts *parts = &loop->parts;
+	uint32_t urgent = mote_server_urgent(parts->server);
+
+	return urgent & BIT(CGROUP) && parts->cgroups && mote_cgroups_wait(parts->cgroups)
+		       ? urgent & ~BIT(CGROUP)
+		       : urgent;
+}
+
 static bool wants_cgroups(const struct mote_loop *loop, bool timed)
 {
 	const struct mote_loop_parts *parts = &loop->parts;
@@ -558,6 +569,8 @@ static uint32_t sample(struct mote_loop *loop, uint64_t now)
 		if (!loop->cgroups_begun)
 			mote_cgroups_drain(parts->cgroups, now);
 		sampled |= loop->streams & MOTE_CGROUP_STREAMS;
+		if (mote_cgroups_wait(parts->cgroups))
+			sampled &= ~BIT(CGROUP);
 	}
 	if (loop->streams & (BIT(SELF) | BIT(TABLE))) {
 		mote_self_sample(parts->self, parts->from, now);
@@ -661,7 +674,7 @@ static void chain_complete(struct mote_loop *loop)
 static void arm(struct mote_loop *loop)
 {
 	uint64_t now = clock_ns(CLOCK_MONOTONIC), next;
-	uint32_t urgent = mote_server_urgent(loop->parts.server);
+	uint32_t urgent = urgent_streams(loop);
 
 	/*
 	 * Not before a tick that is due, and once in [loop] base: who polls without a pause would
@@ -720,6 +733,10 @@ static void dispatch(struct mote_loop *loop, const struct mote_cqe *cqe, uint64_
 		else
 			push_signal(loop);
 		break;
+	case MOTE_TAG_CGROUP:
+		mote_cgroups_apart_complete(loop->parts.cgroups, mote_tag_generation(cqe->tag),
+					    cqe->res);
+		break;
 	case MOTE_TAG_ARGV:
 		mote_naming_argv(loop->parts.naming, cqe, now);
 		break;
@@ -752,6 +769,16 @@ static void dispatch_all(struct mote_loop *loop, const struct mote_cqe *cqes, in
 	}
 }
 
+static void go_on_with_cgroups(struct mote_loop *loop)
+{
+	struct mote_loop_parts *parts = &loop->parts;
+
+	if (parts->cgroups && mote_cgroups_busy(parts->cgroups) &&
+	    !mote_cgroups_apart(parts->cgroups))
+		mote_cgroups_go_on(parts->cgroups, parts->engine, loop->cgroups_index,
+				   loop->sampled + 1);
+}
+
 /* One submission, and what it brought. */
 static int turn(struct mote_loop *loop)
 {
@@ -759,6 +786,7 @@ static int turn(struct mote_loop *loop)
 	struct mote_loop_parts *parts = &loop->parts;
 	unsigned int want = mote_server_flush(parts->server);
 	unsigned int names = parts->naming ? mote_naming_soon(parts->naming) : 0;
+	unsigned int apart;
 	uint64_t now;
 	int n;
 
@@ -770,6 +798,9 @@ static int turn(struct mote_loop *loop)
 	/* Where one connection or request came from there may be more: do not wait for the tick. */
 	if (mote_wake_taken() || loop->served || !want)
 		want = 1;
+	apart = parts->cgroups ? mote_cgroups_apart(parts->cgroups) : 0;
+	if (apart && apart < want)
+		want = apart;
 	loop->served = false;
 	n = mote_engine_wait(parts->engine, want, cqes, CQES);
 	if (n < 0)
@@ -777,9 +808,10 @@ static int turn(struct mote_loop *loop)
 	parts->stats->waits++;
 	now = clock_ns(CLOCK_MONOTONIC);
 	dispatch_all(loop, cqes, n, now);
+	go_on_with_cgroups(loop);
 	if (loop->armed && !loop->outstanding)
 		chain_complete(loop);
-	if (mote_server_urgent(parts->server))
+	if (urgent_streams(loop))
 		kick(loop);
 	return 0;
 }

@@ -213,18 +213,6 @@ static int parse_blkio(const struct mote_cgroup_file *file, struct mote_text tex
 	return mote_scan_done(&scan) ? 0 : -EBADMSG;
 }
 
-/* Version 1: `THAWED`, `FREEZING` or `FROZEN`; the latter two are what version 2 shows as 1. */
-static int parse_freezer(const struct mote_cgroup_file *file, struct mote_text text,
-			 struct mote_cgroup_values *values)
-{
-	struct mote_scan scan = mote_scan_text(text), line;
-
-	if (!mote_scan_line(&scan, &line))
-		return -EBADMSG;
-	set(values, MOTE_CGROUP_FROZEN, !mote_text_is(mote_scan_word(&line), "THAWED"), 1);
-	return 0;
-}
-
 static int parse_lines(const struct mote_cgroup_file *file, struct mote_text text,
 		       struct mote_cgroup_values *values)
 {
@@ -374,7 +362,8 @@ static const struct mote_cgroup_file version1[] = {
 	NUMBER(CPU, SLOW, "cpu.cfs_period_us", CPU_PERIOD, cfs_period),
 	ROW(CPU, SLOW, "cpu.shares", 32, BIT(CPU_WEIGHT), parse_shares, NULL),
 	NUMBER(PIDS, SLOW, "pids.max", PIDS_MAX, pids_max),
-	ROW(FREEZER, SLOW, "freezer.state", 32, BIT(FROZEN), parse_freezer, NULL),
+	/* Not freezer.state: that of one whose parent is frozen says so, too. */
+	NUMBER(FREEZER, SLOW, "freezer.self_freezing", FROZEN, freeze),
 	ROW(BLKIO, SLOW, "blkio.throttle.io_service_bytes_recursive", 1024, GIVES_BYTES,
 	    parse_blkio, v1_bytes),
 	ROW(BLKIO, SLOW, "blkio.throttle.io_serviced_recursive", 1024, GIVES_OPS, parse_blkio,

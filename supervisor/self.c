@@ -277,6 +277,7 @@ void mote_self_sample(struct mote_self *self, const struct mote_self_sources *fr
 	if (from->cgroups) {
 		mote_cgroups_stats(from->cgroups, &cgroups);
 		mote_row_set(self->self, row, SELF_CGROUP_COLLECTIONS, cgroups.collections);
+		mote_row_set(self->self, row, SELF_CGROUP_LATE, cgroups.late);
 	}
 	mote_row_set(self->self, row, SELF_READ_ERRORS,
 		     host.read_errors + from->loop->read_errors + cgroups.errors);

@@ -20,6 +20,7 @@ enum mote_tag_kind {
 	MOTE_TAG_CLOSE,
 	MOTE_TAG_ARGV, /* a read of /proc/PID/cmdline */
 	MOTE_TAG_CONNECTOR,
+	MOTE_TAG_CGROUP, /* a read of cgroupfs that no tick waits for */
 	MOTE_TAG_KINDS
 };
 

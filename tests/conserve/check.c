@@ -127,6 +127,22 @@ static bool check_socket(struct check *check, const struct account *a, const str
 	       check_truth(check, a, socket);
 }
 
+/* What there is of a socket one of whose flows is not as it should be. */
+static void say_flows(struct check *check, const struct account *a, const struct rows *rows,
+		      uint64_t socket)
+{
+	for (size_t i = 0; check->explain && check->said < MOST_SAID && i < rows->n; i++)
+		if (rows->row[i].value[0] == socket)
+			fprintf(check->explain,
+				"# socket %" PRIu64 " has a flow of pid %" PRIu64 ", start %" PRIu64
+				" (the process %" PRIu64 "), %s, %" PRIu64 " sent, %" PRIu64
+				" received\n",
+				socket, rows->row[i].value[1], rows->row[i].value[2], a->start,
+				rows->row[i].live ? "live" : "ended",
+				rows_value(rows, &rows->row[i], "bytes_sent"),
+				rows_value(rows, &rows->row[i], "bytes_received"));
+}
+
 static bool check_flow(struct check *check, const struct account *a, const struct rows *rows,
 		       uint64_t socket)
 {
@@ -138,9 +154,12 @@ static bool check_flow(struct check *check, const struct account *a, const struc
 	if (row && row->live)
 		got = (struct sums){ rows_value(rows, row, "bytes_sent"),
 				     rows_value(rows, row, "bytes_received") };
-	return !differs(check, a, "bytes sent by the process on the socket", want.sent, got.sent) &&
-	       !differs(check, a, "bytes received by the process on the socket", want.received,
-			got.received);
+	if (!differs(check, a, "bytes sent by the process on the socket", want.sent, got.sent) &&
+	    !differs(check, a, "bytes received by the process on the socket", want.received,
+		     got.received))
+		return true;
+	say_flows(check, a, rows, socket);
+	return false;
 }
 
 /* What there is of a process whose row is not as it should be. */

@@ -145,7 +145,7 @@ struct next {
 /* False: none came to the address. */
 static bool try_at_address(const struct next *next)
 {
-	int client[MOST], server[MOST], listener, n = 0;
+	int client[MOST] = { 0 }, server[MOST] = { 0 }, listener, n = 0;
 	struct sockaddr_storage to;
 	struct ended ended;
 	socklen_t len;
@@ -185,7 +185,7 @@ static void next_at_address(bool (*try)(const struct next *), const struct next 
 /* Its first event is that it has its peer's FIN: its bytes and that are there before accept(). */
 static bool try_half_closed(const struct next *next)
 {
-	int client[MOST], server[MOST], listener, n = 0;
+	int client[MOST] = { 0 }, server[MOST] = { 0 }, listener, n = 0;
 	struct sockaddr_storage to;
 	struct ended ended;
 	socklen_t len;
@@ -222,7 +222,7 @@ static bool try_listens(const struct next *next)
 {
 	struct ended ended = next->end();
 	struct sockaddr_storage to;
-	int fd[MOST], n = 0;
+	int fd[MOST] = { 0 }, n = 0;
 	socklen_t len;
 	bool taken;
 

@@ -176,7 +176,7 @@ static unsigned int sample(uint64_t now)
 	unsigned int operations = 0, n;
 
 	mote_cgroup_files_begin(files, now, 1, false);
-	while ((n = mote_cgroup_files_push(files, &fake.base, 9, 500))) {
+	while ((n = mote_cgroup_files_push(files, &fake.base, 9, 500, false))) {
 		assert_int_equal(n, fake.n);
 		operations += complete();
 	}
@@ -300,12 +300,12 @@ static void chains(void **state)
 		unsigned int before = fake.chains_ended, n;
 
 		mote_cgroup_files_begin(files, ms(1000 * at_a_time), at_a_time, false);
-		n = mote_cgroup_files_push(files, &fake.base, 9, 500);
+		n = mote_cgroup_files_push(files, &fake.base, 9, 500, false);
 		assert_true(n > 4);
 		assert_in_range(fake.chains_ended - before, 1, at_a_time + 1);
 		do
 			complete();
-		while (mote_cgroup_files_push(files, &fake.base, 9, 500));
+		while (mote_cgroup_files_push(files, &fake.base, 9, 500, false));
 	}
 	end();
 }
@@ -315,7 +315,7 @@ static void little_room(void **state)
 {
 	begin_with(0);
 	mote_cgroup_files_begin(files, ms(1000), 1, false);
-	while (mote_cgroup_files_push(files, &fake.base, 9, 3)) {
+	while (mote_cgroup_files_push(files, &fake.base, 9, 3, false)) {
 		assert_in_range(fake.n, 1, 3);
 		complete();
 	}
@@ -376,7 +376,7 @@ static unsigned int sample_ahead(uint64_t now)
 	assert_int_equal(fake.chains_ended, ended);
 	complete();
 	mote_cgroup_files_arrive(files, now + 1);
-	for (; mote_cgroup_files_push(files, &fake.base, 9, 500); rounds++)
+	for (; mote_cgroup_files_push(files, &fake.base, 9, 500, false); rounds++)
 		complete();
 	return rounds;
 }
@@ -405,7 +405,7 @@ static void ahead_of_new(void **state)
 	assert_true(mote_cgroup_set_add(&set, 4, 2, (struct mote_text){ "c", 1 }, 1, ms(2001)));
 	mote_cgroup_files_arrive(files, ms(2001));
 	opens = 0;
-	while (mote_cgroup_files_push(files, &fake.base, 9, 500))
+	while (mote_cgroup_files_push(files, &fake.base, 9, 500, false))
 		complete();
 	assert_int_equal(row_of(4)->v[MOTE_CGROUP_CPU_USAGE], 7000);
 	assert_int_equal(row_of(4)->changed, ms(2001));
@@ -424,12 +424,39 @@ static void replaced_meanwhile(void **state)
 	assert_true(mote_cgroup_set_add(&set, 4, 2, (struct mote_text){ "c", 1 }, 1, ms(2001)));
 	complete();
 	mote_cgroup_files_arrive(files, ms(2001));
-	while (mote_cgroup_files_push(files, &fake.base, 9, 500))
+	while (mote_cgroup_files_push(files, &fake.base, 9, 500, false))
 		complete();
 	sample_ahead(ms(3000));
 	sample_ahead(ms(4000));
 	assert_int_equal(now_open, 3 * 4);
 	assert_int_equal(row_of(4)->v[MOTE_CGROUP_CPU_USAGE], 7000);
+	end();
+}
+
+/* What no tick waits for is tagged so, and a sum that is not complete is not shown. */
+static void apart(void **state)
+{
+	char name[] = "x00";
+	unsigned int n;
+
+	begin_with(0);
+	for (uint64_t id = 4; id < 80; id++) {
+		name[1] = (char)('0' + id / 10);
+		name[2] = (char)('0' + id % 10);
+		add(id, 1, name);
+	}
+	sample(ms(1000));
+	assert_int_equal(set.rows[64].v[MOTE_CGROUP_CPU_USAGE], 7000 * 15);
+	mote_cgroup_files_begin(files, ms(2000), 1, false);
+	while ((n = mote_cgroup_files_push(files, &fake.base, 9, 20, true))) {
+		for (unsigned int i = 0; i < n; i++) {
+			assert_int_equal(mote_tag_kind(fake.pushed[i].tag), MOTE_TAG_CGROUP);
+			assert_true(fake.pushed[i].flags & MOTE_SQE_MAY_BLOCK);
+		}
+		complete();
+		assert_int_equal(set.rows[64].v[MOTE_CGROUP_CPU_USAGE], 7000 * 15);
+	}
+	mote_cgroup_files_move(files, ms(3000));
 	end();
 }
 
@@ -453,6 +480,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		BOTH(values_come),
+		BOTH(apart),
 		BOTH(pool),
 		BOTH(pool_is_bounded),
 		BOTH(slow_has_its_turn),

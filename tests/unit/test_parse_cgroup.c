@@ -138,8 +138,8 @@ static void version_1(void **state)
 	EXPECT(1, "blkio.throttle.io_service_bytes_recursive",
 	       "8:0 Read 1\n8:0 Write 2\n8:0 Sync 3\n8:0 Total 3\n8:16 Read 10\nTotal 13\n",
 	       { MOTE_CGROUP_IO_READ_BYTES, 11 }, { MOTE_CGROUP_IO_WRITE_BYTES, 2 });
-	EXPECT(1, "freezer.state", "THAWED\n", { MOTE_CGROUP_FROZEN, 0 });
-	EXPECT(1, "freezer.state", "FREEZING\n", { MOTE_CGROUP_FROZEN, 1 });
+	EXPECT(1, "freezer.self_freezing", "0\n", { MOTE_CGROUP_FROZEN, 0 });
+	EXPECT(1, "freezer.self_freezing", "1\n", { MOTE_CGROUP_FROZEN, 1 });
 }
 
 /* What has no limit has none, and what it was before is gone. */
