@@ -17,6 +17,8 @@ char _license[] SEC("license") = "Dual BSD/GPL";
 const volatile u32 cgroup_max;  /* rows, without that of `other` */
 const volatile u32 cgroup_mask; /* entries of the index less one */
 const volatile u64 page_size;
+/* Addresses in the kernel; user space looks for them, libbpf takes six times as long to. */
+const volatile u64 memcg_stats_index, memcg_events_index;
 
 struct mote_cgroup_ctl cgroup_ctl;
 
@@ -345,12 +347,15 @@ static __always_inline void clear_others(void)
 
 static __always_inline void begin(const struct cgroup *c)
 {
+	const struct compat_memcg_arrays arrays = { .stats_index = memcg_stats_index,
+						    .events_index = memcg_events_index };
+
 	clear_others();
 	cgroup_ctl.begun++;
 	cgroup_ctl.root_level = c->level;
 	cgroup_ctl.known = cgroup_ctl.unknown = 0;
 	if (cgroup_ctl.begun == 1)
-		compat_find_memcg_places(&places);
+		compat_find_memcg_places(&places, &arrays);
 	cgroup_ctl.has_stat = places.known;
 }
 

@@ -22,7 +22,8 @@ struct mote_probes_cgroup_config {
 	int hierarchy;            /* whose events: 0 is that of version 2 */
 	int root;        /* a directory of version 2, where the walk begins; -1: the root of mote's
 			    cgroup namespace */
-	const char *btf; /* as in probes.h */
+	unsigned int kernel; /* major << 8 | minor */
+	const char *btf;     /* as in probes.h */
 	uid_t uid;
 	gid_t gid;
 };
