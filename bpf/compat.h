@@ -231,7 +231,8 @@ static __always_inline u8 compat_memcg_place(u64 index, bool bytes, u32 item)
 
 	if (bytes)
 		return bpf_probe_read_kernel(&place, 1, (const void *)(index + item)) ? 255 : place;
-	if (bpf_probe_read_kernel(&number, 4, (const void *)(index + 4 * item)) || !number || number > 255)
+	if (bpf_probe_read_kernel(&number, 4, (const void *)(index + 4 * item)) || !number ||
+	    number > 255)
 		return 255;
 	return number - 1;
 }
@@ -241,10 +242,10 @@ static __always_inline u8 compat_memcg_place(u64 index, bool bytes, u32 item)
 	 : packed ? compat_memcg_place(arrays->stats_index, true,             \
 				       bpf_core_enum_value(enum enum_, item)) \
 		  : bpf_core_enum_value(enum enum_, item))
-#define COMPAT_EVENT(item)                                              \
-	(!bpf_core_enum_value_exists(enum vm_event_item, item)          \
-		 ? 255                                                  \
-		 : compat_memcg_place(arrays->events_index, packed,     \
+#define COMPAT_EVENT(item)                                          \
+	(!bpf_core_enum_value_exists(enum vm_event_item, item)      \
+		 ? 255                                              \
+		 : compat_memcg_place(arrays->events_index, packed, \
 				      bpf_core_enum_value(enum vm_event_item, item)))
 
 static __always_inline void compat_find_memcg_places(struct compat_memcg_places *p,

@@ -23,7 +23,8 @@
 #include "probes_mount.h"
 #include "probes_symbols.h"
 
-/* Where css_rstat_flush() is new. It may be in an older one, or missing in a newer: both are tried. */
+/* Where css_rstat_flush() is new. It may be in an older one, or missing in a newer: both are tried.
+ */
 #define CSS_FLUSH (6u << 8 | 16)
 
 enum { ROWS, INDEX, WALK_BSS, CONSUMER, PRODUCER, EVENT_BSS, MAPS };
@@ -188,7 +189,8 @@ static int open_walk(struct mote_probes_cgroup *p, bool css)
 	return err;
 }
 
-/* What this kernel should have first: one that is refused costs more than all the rest of the start. */
+/* What this kernel should have first: one that is refused costs more than all the rest of the
+ * start. */
 static int open_best_walk(struct mote_probes_cgroup *p)
 {
 	bool css = p->config->kernel >= CSS_FLUSH;
