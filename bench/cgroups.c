@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * cgroups WAY CGROUPS SCRAPES PAUSE_MS [MOTED SOURCE]: what it takes to read all of so many
+ * cgroups WAY CGROUPS SCRAPES PAUSE_MS [PROGRAM [SOURCE]]: what it takes to read all of so many
  * cgroups, so many times, with a pause between. WAY: `unbounded`, a thread for each cgroup that
  * reads its files at once, as agents do; `bounded`, one thread after the other; `moted`, `poll
- * cgroup` of a moted with [cgroup] source = SOURCE. The first two read all files each time, moted
- * some of them each time and the rest when it is their turn. To compare like with like: `pooled`
- * reads those files of version 2 that the iterator takes the place of, which stay open, and parses
- * nothing; SOURCE `walk` is the iterator, and no file's turn comes; `rows` is the same without a
- * walk: what it takes to tell the rows alone. Each cgroup has a process with
- * some memory, one in sixteen works. Prints a line: way, cgroups, CPU time a scrape in ms (of the
- * kernel and user space), median and largest latency in ms. In a VM without cgroupfs it mounts
- * version 2.
+ * cgroup` of a moted with [cgroup] source = SOURCE; `cadvisor`, GET /metrics, and what it does in
+ * the pauses counts. The first two read all files each time, moted some of them each time and the
+ * rest when it is their turn. To compare like with like: `pooled` reads those files of version 2
+ * that the iterator takes the place of, which stay open, and parses nothing; SOURCE `walk` is the
+ * iterator, and no file's turn comes; `rows` is the same without a walk: what it takes to tell the
+ * rows alone. Each cgroup has a process with some memory, one in sixteen works. Prints a line: way,
+ * cgroups, CPU time a scrape in ms (of the kernel and user space), median and largest latency in
+ * ms. In a VM without cgroupfs it mounts version 2.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <inttypes.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -25,6 +26,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -41,11 +43,13 @@
 #define MEMORY      (256 * 1024)
 #define SCRAPES_MAX 1000
 
+#define CADVISOR_PORT 18080u
+
 static struct mote_cgroup_layout layout;
 static const struct mote_cgroup_file *files;
 static unsigned int nfiles, ngroups;
 static pid_t children[MAX];
-static pid_t moted;
+static pid_t agent;
 
 static void die(const char *what)
 {
@@ -285,8 +289,8 @@ static struct mote_client *start(const char *program, const char *source)
 		rows ? "1h" : "0ms");
 	fclose(file);
 	unlink(SOCKET);
-	moted = fork();
-	if (!moted) {
+	agent = fork();
+	if (!agent) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		execl(program, program, "--socket", SOCKET, "--config", CONFIG, NULL);
 		_exit(127);
@@ -299,16 +303,76 @@ static struct mote_client *start(const char *program, const char *source)
 	return client;
 }
 
-/* CPU time of all threads of moted, io_uring's workers included, s. */
-static double cpu_of_moted(void)
+static int connect_to(unsigned int port)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET,
+				  .sin_port = htons((uint16_t)port),
+				  .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd >= 0 && !connect(fd, (struct sockaddr *)&to, sizeof(to)))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* One GET /metrics, all of it; the cgroups of ours that it has, or -1: nobody listens. */
+static int cadvisor_groups(void)
+{
+	static const char get[] = "GET /metrics HTTP/1.0\r\n\r\n";
+	int fd = connect_to(CADVISOR_PORT), groups = 0;
+	FILE *file = fd >= 0 ? fdopen(fd, "r+") : NULL;
+	size_t size = 0;
+	char *line = NULL;
+
+	if (!file)
+		return -1;
+	if (write(fd, get, sizeof(get) - 1) != (ssize_t)sizeof(get) - 1)
+		die("GET");
+	while (getline(&line, &size, file) > 0)
+		groups += !strncmp(line, "container_cpu_user_seconds_total{", 33) &&
+			  strstr(line, "/" TOP "/");
+	free(line);
+	fclose(file);
+	return groups;
+}
+
+static void cadvised(struct mote_client *client)
+{
+	if (cadvisor_groups() < (int)ngroups)
+		die("too few cgroups");
+}
+
+/* By its defaults: it reads each cgroup once a second, or up to 15 s apart if that does little. */
+static void start_cadvisor(const char *program)
+{
+	char port[24];
+
+	snprintf(port, sizeof(port), "-port=%u", CADVISOR_PORT);
+	agent = fork();
+	if (!agent) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (!freopen("/dev/null", "w", stderr))
+			_exit(127);
+		execl(program, program, "-listen_ip=127.0.0.1", port, NULL);
+		_exit(127);
+	}
+	for (unsigned int i = 0; i < 600 && cadvisor_groups() < (int)ngroups; i++)
+		nap(200);
+	nap(5000);
+	cadvised(NULL);
+}
+
+/* CPU time of all threads of an agent, io_uring's workers included, s. */
+static double cpu_of_agent(void)
 {
 	char pattern[64];
 	uint64_t sum = 0, ns;
 	glob_t found;
 
-	snprintf(pattern, sizeof(pattern), "/proc/%d/task/*/schedstat", moted);
+	snprintf(pattern, sizeof(pattern), "/proc/%d/task/*/schedstat", agent);
 	if (glob(pattern, 0, NULL, &found))
-		die("moted's threads");
+		die("the agent's threads");
 	for (size_t i = 0; i < found.gl_pathc; i++) {
 		FILE *file = fopen(found.gl_pathv[i], "re");
 
@@ -323,7 +387,7 @@ static double cpu_of_moted(void)
 
 static double cpu(void)
 {
-	return moted ? cpu_of_moted() : seconds(CLOCK_PROCESS_CPUTIME_ID);
+	return agent ? cpu_of_agent() : seconds(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 static int compare(const void *a, const void *b)
@@ -359,9 +423,11 @@ int main(int argc, char **argv)
 	unsigned int n, pause_ms;
 	char way[32];
 
-	if (argc < 5 || (!strcmp(argv[1], "moted") && argc < 7)) {
+	if (argc < 5 || (!strcmp(argv[1], "moted") && argc < 7) ||
+	    (!strcmp(argv[1], "cadvisor") && argc < 6)) {
 		fprintf(stderr,
-			"usage: cgroups unbounded|bounded|pooled|moted CGROUPS SCRAPES PAUSE_MS [MOTED SOURCE]\n");
+			"usage: cgroups unbounded|bounded|pooled|moted|cadvisor CGROUPS SCRAPES "
+			"PAUSE_MS [PROGRAM [SOURCE]]\n");
 		return 2;
 	}
 	ngroups = (unsigned int)atoi(argv[2]);
@@ -386,15 +452,18 @@ int main(int argc, char **argv)
 	snprintf(way, sizeof(way), "%s %s", argv[1], argc > 6 ? argv[6] : "");
 	if (!strcmp(argv[1], "moted"))
 		client = start(argv[5], argv[6]);
+	if (!strcmp(argv[1], "cadvisor"))
+		start_cadvisor(argv[5]);
 	if (!strcmp(argv[1], "pooled"))
 		open_pool();
 	measure(way,
 		!strcmp(argv[1], "unbounded") ? unbounded
 		: client                      ? polled
+		: agent                       ? cadvised
 		: pool                        ? pooled
 					      : bounded,
 		client, n, pause_ms);
-	if (moted)
-		kill(moted, SIGTERM);
+	if (agent)
+		kill(agent, SIGTERM);
 	return 0;
 }

@@ -355,6 +355,15 @@ struct mote_cgroup_row {
 	 1ull << MOTE_CGROUP_LOCAL_OOM | 1ull << MOTE_CGROUP_LOCAL_OOM_KILL |     \
 	 1ull << MOTE_CGROUP_THREADS | 1ull << MOTE_CGROUP_PROCESSES)
 
+/* Values that memory.stat has: the walk gives them only where it can find them, see has_stat. */
+#define MOTE_CGROUP_STAT                                                                          \
+	(1ull << MOTE_CGROUP_ANON | 1ull << MOTE_CGROUP_FILE | 1ull << MOTE_CGROUP_SHMEM |        \
+	 1ull << MOTE_CGROUP_KERNEL | 1ull << MOTE_CGROUP_SLAB | 1ull << MOTE_CGROUP_FILE_DIRTY | \
+	 1ull << MOTE_CGROUP_FILE_WRITEBACK | 1ull << MOTE_CGROUP_INACTIVE_FILE |                 \
+	 1ull << MOTE_CGROUP_PGFAULT | 1ull << MOTE_CGROUP_PGMAJFAULT |                           \
+	 1ull << MOTE_CGROUP_REFAULT_ANON | 1ull << MOTE_CGROUP_REFAULT_FILE |                    \
+	 1ull << MOTE_CGROUP_PGSCAN | 1ull << MOTE_CGROUP_PGSTEAL)
+
 /*
  * The index from ids to rows: an open hash table, its size a power of two. User space writes it
  * while no walk is under way, the walk only `seen`. An id is at most MOTE_CGROUP_PROBES slots

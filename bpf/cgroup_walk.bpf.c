@@ -17,6 +17,8 @@ char _license[] SEC("license") = "Dual BSD/GPL";
 const volatile u32 cgroup_max;  /* rows, without that of `other` */
 const volatile u32 cgroup_mask; /* entries of the index less one */
 const volatile u64 page_size;
+/* Addresses in the kernel; user space looks for them, libbpf takes six times as long to. */
+const volatile u64 memcg_stats_index, memcg_events_index;
 
 struct mote_cgroup_ctl cgroup_ctl;
 
@@ -210,17 +212,21 @@ static __always_inline void take_controllers(struct mote_cgroup_row *r, struct s
 	r->prev_stime = c->prev_cputime.stime;
 }
 
-#define FAST  ((1ull << MOTE_CGROUP_FAST) - 1)
-#define SHOWN (BIT(CPU_USER) | BIT(CPU_SYSTEM)) /* user space's, of the sums that are given */
+/* The split of CPU time is user space's, of the sums that are given. */
+#define FAST (((1ull << MOTE_CGROUP_FAST) - 1) & ~(BIT(CPU_USER) | BIT(CPU_SYSTEM)))
 
-/* Copies what is there to the row; a row in which nothing is new stays as it is. */
+/*
+ * Copies what is there to the row; a row in which nothing is new stays as it is, and so does what
+ * user space has read of files, which may be in another tick.
+ */
 static __always_inline void store(struct mote_cgroup_row *to, const struct mote_cgroup_row *from)
 {
-	bool changed = (to->present & FAST & ~SHOWN) != from->present || to->utime != from->utime ||
+	u64 ours = places.known ? FAST : FAST & ~MOTE_CGROUP_STAT;
+	bool changed = (to->present & ours) != from->present || to->utime != from->utime ||
 		       to->stime != from->stime;
 
 	for (u32 i = 0; i < MOTE_CGROUP_FAST; i++) {
-		if (i == MOTE_CGROUP_CPU_USER || i == MOTE_CGROUP_CPU_SYSTEM)
+		if (!(ours >> i & 1))
 			continue;
 		changed |= to->v[i] != from->v[i];
 		to->v[i] = from->v[i];
@@ -228,7 +234,7 @@ static __always_inline void store(struct mote_cgroup_row *to, const struct mote_
 	to->walk = cgroup_ctl.begun;
 	if (!changed)
 		return;
-	to->present = (to->present & ~(FAST & ~SHOWN)) | from->present;
+	to->present = (to->present & ~ours) | from->present;
 	to->utime = from->utime;
 	to->stime = from->stime;
 	to->prev_utime = from->prev_utime;
@@ -240,7 +246,7 @@ static __always_inline void store(struct mote_cgroup_row *to, const struct mote_
 static __always_inline void add(struct mote_cgroup_row *to, const struct mote_cgroup_row *from)
 {
 	for (u32 i = 0; i < MOTE_CGROUP_FAST; i++) {
-		if (i != MOTE_CGROUP_CPU_USER && i != MOTE_CGROUP_CPU_SYSTEM)
+		if (FAST >> i & 1)
 			to->v[i] += from->v[i];
 	}
 	to->present |= from->present;
@@ -345,12 +351,15 @@ static __always_inline void clear_others(void)
 
 static __always_inline void begin(const struct cgroup *c)
 {
+	const struct compat_memcg_arrays arrays = { .stats_index = memcg_stats_index,
+						    .events_index = memcg_events_index };
+
 	clear_others();
 	cgroup_ctl.begun++;
 	cgroup_ctl.root_level = c->level;
 	cgroup_ctl.known = cgroup_ctl.unknown = 0;
 	if (cgroup_ctl.begun == 1)
-		compat_find_memcg_places(&places);
+		compat_find_memcg_places(&places, &arrays);
 	cgroup_ctl.has_stat = places.known;
 }
 

@@ -199,8 +199,9 @@ extern void css_rstat_flush(struct cgroup_subsys_state *css) __ksym __weak;
  * kallsyms (CONFIG_KALLSYMS_ALL is off, or kptr_restrict=2) there is no way to know. Delete the
  * older half at 6.10.
  */
-extern const void mem_cgroup_stats_index __ksym __weak;
-extern const void mem_cgroup_events_index __ksym __weak;
+struct compat_memcg_arrays {
+	u64 stats_index, events_index; /* where mem_cgroup_stats_index is, and ..events..; or 0 */
+};
 
 enum node_stat_item {
 	NR_INACTIVE_FILE,
@@ -241,35 +242,37 @@ struct compat_memcg_places {
 	u8 pgfault, pgmajfault, pgscan[4], pgsteal[4];
 };
 
-static __always_inline u8 compat_memcg_place(const void *index, bool bytes, u32 item)
+static __always_inline u8 compat_memcg_place(u64 index, bool bytes, u32 item)
 {
 	u32 number = 0;
 	u8 place = 255;
 
 	if (bytes)
-		return bpf_probe_read_kernel(&place, 1, index + item) ? 255 : place;
-	if (bpf_probe_read_kernel(&number, 4, index + 4 * item) || !number || number > 255)
+		return bpf_probe_read_kernel(&place, 1, (const void *)(index + item)) ? 255 : place;
+	if (bpf_probe_read_kernel(&number, 4, (const void *)(index + 4 * item)) || !number ||
+	    number > 255)
 		return 255;
 	return number - 1;
 }
 
 #define COMPAT_STATE(enum_, item)                                             \
 	(!bpf_core_enum_value_exists(enum enum_, item) ? 255                  \
-	 : packed ? compat_memcg_place(&mem_cgroup_stats_index, true,         \
+	 : packed ? compat_memcg_place(arrays->stats_index, true,             \
 				       bpf_core_enum_value(enum enum_, item)) \
 		  : bpf_core_enum_value(enum enum_, item))
-#define COMPAT_EVENT(item)                                              \
-	(!bpf_core_enum_value_exists(enum vm_event_item, item)          \
-		 ? 255                                                  \
-		 : compat_memcg_place(&mem_cgroup_events_index, packed, \
+#define COMPAT_EVENT(item)                                          \
+	(!bpf_core_enum_value_exists(enum vm_event_item, item)      \
+		 ? 255                                              \
+		 : compat_memcg_place(arrays->events_index, packed, \
 				      bpf_core_enum_value(enum vm_event_item, item)))
 
-static __always_inline void compat_find_memcg_places(struct compat_memcg_places *p)
+static __always_inline void compat_find_memcg_places(struct compat_memcg_places *p,
+						     const struct compat_memcg_arrays *arrays)
 {
 	bool packed = bpf_core_field_size(struct memcg_vmstats, state) !=
 		      8 * bpf_core_enum_value(enum memcg_stat_item, MEMCG_NR_STAT);
 
-	if (!&mem_cgroup_events_index || (packed && !&mem_cgroup_stats_index))
+	if (!arrays->events_index || (packed && !arrays->stats_index))
 		return;
 	p->anon = COMPAT_STATE(node_stat_item, NR_ANON_MAPPED);
 	p->file = COMPAT_STATE(node_stat_item, NR_FILE_PAGES);

@@ -217,7 +217,7 @@ int mote_agent_probes(struct mote_agent *agent)
 	if (!err)
 		err = open_network_probes(agent); /* it uses what the file programs have */
 	if (!err && !minimal(agent))
-		err = mote_cgroups_new(options, &agent->cgroups);
+		err = mote_cgroups_new(options, agent->features.version, &agent->cgroups);
 	if (agent->probes)
 		mote_probes_started(agent->probes);
 	mote_settle_heap();

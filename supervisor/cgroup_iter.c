@@ -92,12 +92,8 @@ void mote_cgroup_iter_close(struct mote_cgroup_iter *iter)
 uint64_t mote_cgroup_iter_gives(const struct mote_cgroup_iter *iter)
 {
 	uint64_t all = (1ull << MOTE_CGROUP_FAST) - 1;
-	uint64_t stat = BIT(ANON) | BIT(FILE) | BIT(SHMEM) | BIT(KERNEL) | BIT(SLAB) |
-			BIT(FILE_DIRTY) | BIT(FILE_WRITEBACK) | BIT(INACTIVE_FILE) | BIT(PGFAULT) |
-			BIT(PGMAJFAULT) | BIT(REFAULT_ANON) | BIT(REFAULT_FILE) | BIT(PGSCAN) |
-			BIT(PGSTEAL);
 
-	return iter->ctl->has_stat ? all : all & ~stat;
+	return iter->ctl->has_stat ? all : all & ~MOTE_CGROUP_STAT;
 }
 
 void mote_cgroup_iter_begin(struct mote_cgroup_iter *iter, uint64_t now)

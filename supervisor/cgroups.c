@@ -47,7 +47,7 @@ static unsigned int whole_power(size_t bytes)
 	return power;
 }
 
-static int open_probes(struct mote_cgroups *cgroups)
+static int open_probes(struct mote_cgroups *cgroups, unsigned int kernel)
 {
 	const struct mote_options *options = cgroups->options;
 	const struct mote_probes_cgroup_config config = {
@@ -59,6 +59,7 @@ static int open_probes(struct mote_cgroups *cgroups)
 		.hierarchy = wants_walk(cgroups) ? 0 : cgroups->layout.hierarchy,
 		/* Paths are those of the mount, as the files are that are read beside the walk. */
 		.root = cgroups->layout.root[MOTE_CGROUP_UNIFIED],
+		.kernel = kernel,
 		.btf = options->mote_btf,
 		.uid = (uid_t)-1,
 		.gid = (gid_t)-1,
@@ -71,7 +72,8 @@ static int open_probes(struct mote_cgroups *cgroups)
 	return err;
 }
 
-int mote_cgroups_new(const struct mote_options *options, struct mote_cgroups **out)
+int mote_cgroups_new(const struct mote_options *options, unsigned int kernel,
+		     struct mote_cgroups **out)
 {
 	struct mote_cgroups *cgroups = calloc(1, sizeof(*cgroups));
 	int err = 0;
@@ -86,7 +88,7 @@ int mote_cgroups_new(const struct mote_options *options, struct mote_cgroups **o
 	if (without_bpf(options))
 		snprintf(cgroups->why, sizeof(cgroups->why), "probes = none");
 	else if (options->cgroup_source != MOTE_CGROUP_SOURCE_OFF && !cgroups->crowded)
-		err = open_probes(cgroups);
+		err = open_probes(cgroups, kernel);
 	if (err)
 		mote_cgroups_close(cgroups);
 	else

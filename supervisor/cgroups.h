@@ -19,7 +19,8 @@ struct mote_cgroups;
 #define MOTE_CGROUP_STREAMS (1u << MOTE_STREAM_CGROUP | 1u << MOTE_STREAM_CGROUP_EVENT)
 
 /* Finds the mounts and loads the programs, while mote is privileged. 0 or -ENOMEM. */
-int mote_cgroups_new(const struct mote_options *options, struct mote_cgroups **out);
+int mote_cgroups_new(const struct mote_options *options, unsigned int kernel,
+		     struct mote_cgroups **out);
 /*
  * Opens the rest, and adds the tiers `cgroups` and `cgroup_events`. -EOPNOTSUPP: there are none
  * here, as the tier says; -ENOENT: [cgroup] source = iterator, and it is not to be had. `held`:

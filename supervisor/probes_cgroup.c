@@ -6,6 +6,7 @@
 #include "probes_cgroup.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -20,6 +21,11 @@
 #include "probes_attach.h"
 #include "probes_log.h"
 #include "probes_mount.h"
+#include "probes_symbols.h"
+
+/* Where css_rstat_flush() is new. It may be in an older one, or missing in a newer: both are tried.
+ */
+#define CSS_FLUSH (6u << 8 | 16)
 
 enum { ROWS, INDEX, WALK_BSS, CONSUMER, PRODUCER, EVENT_BSS, MAPS };
 
@@ -63,6 +69,20 @@ static const char *btf_of(const struct mote_probes_cgroup *p)
 	return p->config->btf && p->config->btf[0] ? p->config->btf : NULL;
 }
 
+static void find_arrays(struct mote_cgroup_walk_bpf *bpf)
+{
+	struct mote_address address[] = { { "mem_cgroup_stats_index", 0 },
+					  { "mem_cgroup_events_index", 0 } };
+	FILE *file = fopen("/proc/kallsyms", "re");
+
+	if (!file)
+		return;
+	mote_symbols_find(file, address, 2);
+	fclose(file);
+	bpf->rodata->memcg_stats_index = address[0].address;
+	bpf->rodata->memcg_events_index = address[1].address;
+}
+
 static int load_walk(struct mote_probes_cgroup *p, bool css, struct mote_cgroup_walk_bpf **out)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = btf_of(p));
@@ -76,6 +96,7 @@ static int load_walk(struct mote_probes_cgroup *p, bool css, struct mote_cgroup_
 	bpf->rodata->cgroup_max = p->config->rows;
 	bpf->rodata->cgroup_mask = p->config->slots - 1;
 	bpf->rodata->page_size = (u64)sysconf(_SC_PAGESIZE);
+	find_arrays(bpf);
 	bpf_map__set_max_entries(bpf->maps.cgroup_rows, p->config->rows + 1);
 	bpf_map__set_max_entries(bpf->maps.cgroup_index, p->config->slots);
 	bpf_program__set_autoload(css ? bpf->progs.walk_css_flush : bpf->progs.walk_flush, true);
@@ -168,13 +189,15 @@ static int open_walk(struct mote_probes_cgroup *p, bool css)
 	return err;
 }
 
-/* The newer first: that is what most will have. */
+/* What this kernel should have first: one that is refused costs more than all the rest of the
+ * start. */
 static int open_best_walk(struct mote_probes_cgroup *p)
 {
-	int err = open_walk(p, true);
+	bool css = p->config->kernel >= CSS_FLUSH;
+	int err = open_walk(p, css);
 
 	if (err && err != -EPERM && err != -ENOMEM)
-		err = open_walk(p, false);
+		err = open_walk(p, !css);
 	p->has_walk = !err;
 	return err;
 }

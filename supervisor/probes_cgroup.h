@@ -20,9 +20,10 @@ struct mote_probes_cgroup_config {
 	unsigned int slots;       /* of the index; a power of two */
 	unsigned int event_bytes; /* of the ring buffer; a power of two, a page at least */
 	int hierarchy;            /* whose events: 0 is that of version 2 */
-	int root;        /* a directory of version 2, where the walk begins; -1: the root of mote's
-			    cgroup namespace */
-	const char *btf; /* as in probes.h */
+	int root; /* a directory of version 2, where the walk begins; -1: the root of mote's
+		     cgroup namespace */
+	unsigned int kernel; /* major << 8 | minor */
+	const char *btf;     /* as in probes.h */
 	uid_t uid;
 	gid_t gid;
 };

@@ -6,6 +6,7 @@
  */
 #include "probes_symbols.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* "ffffffff81234560 T release_sock" or "ffffffffc0123450 t f.isra.0	[module]" */
@@ -33,6 +34,38 @@ void mote_symbols_count(FILE *file, struct mote_symbol *symbols, unsigned int n)
 
 	while (fgets(line, sizeof(line), file))
 		count(line, symbols, n);
+}
+
+static struct mote_address *find(const char *line, struct mote_address *addresses, unsigned int n)
+{
+	const char *type = strchr(line, ' ');
+	size_t len;
+
+	if (!type || !type[1] || type[2] != ' ')
+		return NULL;
+	for (unsigned int i = 0; i < n; i++) {
+		len = strlen(addresses[i].name);
+		if (!strncmp(type + 3, addresses[i].name, len) && strchr("\n", type[3 + len]))
+			return &addresses[i];
+	}
+	return NULL;
+}
+
+void mote_symbols_find(FILE *file, struct mote_address *addresses, unsigned int n)
+{
+	unsigned int found = 0;
+	struct mote_address *a;
+	char line[512];
+
+	for (unsigned int i = 0; i < n; i++)
+		addresses[i].address = 0;
+	while (found < n && fgets(line, sizeof(line), file)) {
+		a = find(line, addresses, n);
+		if (!a || a->address)
+			continue;
+		a->address = strtoull(line, NULL, 16);
+		found++;
+	}
 }
 
 const char *mote_symbols_fault(const struct mote_symbol *symbol)

@@ -45,7 +45,7 @@ unsigned int compare(bool by_iterator, bool quiet);
 
 /* moted.c */
 struct mote_client;
-pid_t moted_start(const char *path, const char *source);
+pid_t moted_start(const char *path, const char *source, const char *budget);
 struct mote_client *moted_connect(void);
 /* What the tier `cgroups` says; all tiers of cgroups are printed. */
 const char *moted_tier(struct mote_client *client);

@@ -60,7 +60,7 @@ bool moted_poll(struct mote_client *client)
 	return false;
 }
 
-pid_t moted_start(const char *path, const char *source)
+pid_t moted_start(const char *path, const char *source, const char *budget)
 {
 	FILE *file = fopen(CONFIG, "we");
 	pid_t moted;
@@ -68,9 +68,10 @@ pid_t moted_start(const char *path, const char *source)
 	if (!file)
 		bail(CONFIG);
 	fprintf(file,
-		"[tables]\ncgroups = %u\n[cgroup]\nsource = %s\nslow = 1s\nfreshness = 0ms\n"
+		"[network]\ntcp = off\nudp = off\n[loop]\nbase = 1ms\n"
+		"[tables]\ncgroups = %u\n[cgroup]\nsource = %s\nslow = 1s\nfreshness = 0ms\nbudget = %s\n"
 		"[socket]\nqueue = 16MiB\narena = 64MiB\n",
-		ngroups + 64, source);
+		ngroups + 64, source, budget);
 	fclose(file);
 	unlink(SOCKET);
 	moted = fork();

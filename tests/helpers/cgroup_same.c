@@ -160,7 +160,7 @@ int main(int argc, char **argv)
 	groups_add(TOP "/same");
 	do_work(TOP "/same");
 	groups_each(freeze, TOP "/same");
-	moted = moted_start(argv[1], argv[2]);
+	moted = moted_start(argv[1], argv[2], "500ms");
 	client = moted_connect();
 	moted_tier(client);
 	if (!moted_poll(client) || !groups[2].given)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * cgroupdiff MOTED SOURCE VERSION CGROUPS: what moted says of cgroups, and what cgroupfs does. It
- * mounts version 2, 1 or both (`hybrid`) privately if nothing is mounted (`here`: takes what there
- * is), makes so many cgroups, some of them busy, and asks a moted with [cgroup] source = SOURCE for
- * all of them, between two readings of the files: what moves lies between these, what rests is
- * equal. Prints TAP. Its parts are in tests/cgroupdiff/; nothing of them is moted's but libmote.
+ * cgroupdiff MOTED SOURCE VERSION CGROUPS [BUDGET]: what moted says of cgroups, and what cgroupfs
+ * does. It mounts version 2, 1 or both (`hybrid`) privately if nothing is mounted (`here`: takes
+ * what there is), makes so many cgroups, some of them busy, and asks a moted with [cgroup] source =
+ * SOURCE (and budget = BUDGET, or as by default) for all of them, between two readings of the
+ * files: what moves lies between these, what rests is equal. Prints TAP. Its parts are in
+ * tests/cgroupdiff/; nothing of them is moted's but libmote.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -159,14 +160,15 @@ static void check_tier(struct mote_client *client, const char *source, bool by_i
 
 int main(int argc, char **argv)
 {
-	bool by_iterator = argc == 5 && !strcmp(argv[2], "iterator");
+	bool by_iterator = argc >= 5 && !strcmp(argv[2], "iterator");
 	struct mote_client *client;
 	unsigned int n;
 	int status = 0;
 	pid_t moted;
 
-	if (argc != 5) {
-		fprintf(stderr, "usage: cgroupdiff MOTED SOURCE 1|2|hybrid|here CGROUPS\n");
+	if (argc != 5 && argc != 6) {
+		fprintf(stderr,
+			"usage: cgroupdiff MOTED SOURCE 1|2|hybrid|here CGROUPS [BUDGET]\n");
 		return 2;
 	}
 	signal(SIGPIPE, SIG_IGN);
@@ -180,7 +182,7 @@ int main(int argc, char **argv)
 		bail("memory");
 	atexit(groups_clean);
 	groups_make((unsigned int)atoi(argv[4]));
-	moted = moted_start(argv[1], argv[2]);
+	moted = moted_start(argv[1], argv[2], argc == 6 ? argv[5] : "500ms");
 	client = moted_connect();
 	check_tier(client, argv[2], by_iterator);
 	run(client, by_iterator);

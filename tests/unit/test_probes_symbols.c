@@ -46,6 +46,28 @@ static void counts_functions(void **state)
 	assert_int_equal(s[6].exact, 0);
 }
 
+static void finds_addresses(void **state)
+{
+	static const char data[] = "ffffffff81000000 T mem_index_of\n"
+				   "ffffffff82345678 d mem_index\n"
+				   "nonsense\n"
+				   "ffffffffc0000010 d mem_index\t[module]\n"
+				   "ffffffffc0000018 d other\t[module]\n"
+				   "0000000000000000 r hidden\n"
+				   "ffffffff82345680 b last";
+	struct mote_address a[] = {
+		{ "mem_index", 1 }, { "hidden", 1 }, { "other", 1 }, { "last", 1 }
+	};
+	FILE *file = fmemopen((void *)data, sizeof(data) - 1, "r");
+
+	mote_symbols_find(file, a, 4);
+	fclose(file);
+	assert_true(a[0].address == 0xffffffff82345678);
+	assert_true(a[1].address == 0);
+	assert_true(a[2].address == 0); /* a module's is another's */
+	assert_true(a[3].address == 0xffffffff82345680);
+}
+
 static void finds_fault(void **state)
 {
 	assert_null(mote_symbols_fault(&(struct mote_symbol){ "f", 1, 0 }));
@@ -59,6 +81,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(counts_functions),
+		cmocka_unit_test(finds_addresses),
 		cmocka_unit_test(finds_fault),
 	};
 
