@@ -248,7 +248,7 @@ fuzz:
 
 vmtest:
 	@+vmtests/build $(BUILD) $(KERNEL)
-	@vmtests/run $(BUILD) $(KERNEL)
+	@MOTE_VM_TESTS=$(TESTS) vmtests/run $(BUILD) $(KERNEL)
 
 # Natively, or in VMs of the kernels that are asked for.
 bpfstat:
