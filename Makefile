@@ -70,7 +70,7 @@ START      := $(addprefix supervisor/,main.c agent.c check.c hello.c privilege.c
               $(wildcard supervisor/host_*.c supervisor/options*.c supervisor/probes*.c)
 LIBMOTE    := $(wildcard clients/libmote*.c)
 CLIENT     := $(filter-out $(LIBMOTE),$(wildcard clients/*.c))
-BPF        := $(filter-out bpf/net.bpf.c bpf/walk.bpf.c bpf/cgroup_%.bpf.c,$(wildcard bpf/*.bpf.c))
+BPF        := $(filter-out bpf/net.bpf.c bpf/file.bpf.c bpf/walk.bpf.c bpf/cgroup_%.bpf.c,$(wildcard bpf/*.bpf.c))
 UNIT       := $(wildcard tests/unit/test_*.c)
 HELPERS    := $(wildcard tests/helpers/*.c)
 STRESS     := $(filter-out %.bpf.c,$(wildcard tests/slots/*.c))
@@ -88,18 +88,23 @@ $(BUILD)/gen/mote.bpf.o: $(patsubst %.c,$(BUILD)/%.o,$(BPF))
 	$(BPFTOOL) gen object $@ $^
 $(BUILD)/gen/mote.skel.h: $(BUILD)/gen/mote.bpf.o
 	$(BPFTOOL) gen skeleton $< name mote_bpf > $@.tmp && mv $@.tmp $@
-# net.bpf.c is several objects: a set each, and once more with fetching atomics, for arm64 from 6.1 on
-NET_OBJECTS := net_fentry net_kprobe $(if $(filter arm64,$(ARCH)),net_fentry_fetch net_kprobe_fetch)
-NET_SKELETONS := $(NET_OBJECTS:%=$(BUILD)/gen/%.skel.h)
-$(BUILD)/gen/net_fentry%.o: NET_FLAGS = -DMOTE_FENTRY
-$(BUILD)/gen/net_kprobe%.o: NET_FLAGS = -DMOTE_KPROBE
-$(BUILD)/gen/net_%_fetch.bpf.o: NET_FLAGS += -DMOTE_FETCH -mcpu=v3
-$(BUILD)/gen/net_%.bpf.o: bpf/net.bpf.c
-	@mkdir -p $(@D)
-	$(CLANG) $(BPF_CFLAGS) $(NET_FLAGS) -MMD -MP -MT $@ -MF $(@:.o=.d) -c $< -o $@.clang
-	$(BPFTOOL) gen object $@.tmp $@.clang && rm $@.clang && mv $@.tmp $@
-$(BUILD)/gen/net_%.skel.h: $(BUILD)/gen/net_%.bpf.o
-	$(BPFTOOL) gen skeleton $< name net_$*_bpf > $@.tmp && mv $@.tmp $@
+# net.bpf.c and file.bpf.c are several objects: a set each, and once more with fetching atomics, for arm64 from 6.1 on
+SETS := fentry kprobe $(if $(filter arm64,$(ARCH)),fentry_fetch kprobe_fetch)
+SET_OBJECTS := $(SETS:%=net_%) $(SETS:%=file_%)
+SET_SKELETONS := $(SET_OBJECTS:%=$(BUILD)/gen/%.skel.h)
+define set_rules
+$(BUILD)/gen/$(1)_fentry%.o: SET_FLAGS = -DMOTE_FENTRY
+$(BUILD)/gen/$(1)_kprobe%.o: SET_FLAGS = -DMOTE_KPROBE
+$(BUILD)/gen/$(1)_%_fetch.bpf.o: SET_FLAGS += -DMOTE_FETCH -mcpu=v3
+$(BUILD)/gen/$(1)_%.bpf.o: bpf/$(1).bpf.c
+	@mkdir -p $$(@D)
+	$(CLANG) $(BPF_CFLAGS) $$(SET_FLAGS) -MMD -MP -MT $$@ -MF $$(@:.o=.d) -c $$< -o $$@.clang
+	$(BPFTOOL) gen object $$@.tmp $$@.clang && rm $$@.clang && mv $$@.tmp $$@
+$(BUILD)/gen/$(1)_%.skel.h: $(BUILD)/gen/$(1)_%.bpf.o
+	$(BPFTOOL) gen skeleton $$< name $(1)_$$*_bpf > $$@.tmp && mv $$@.tmp $$@
+endef
+$(eval $(call set_rules,net))
+$(eval $(call set_rules,file))
 
 # The list walk is an object of its own: see bpf/walk.h. Its atomics need v3 (5.12).
 $(BUILD)/bpf/walk.bpf.o: BPF_CFLAGS += -mcpu=v3
@@ -117,8 +122,8 @@ CGROUP_SKELETONS := $(BUILD)/gen/cgroup_walk.skel.h $(BUILD)/gen/cgroup_events.s
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(MOTE_CFLAGS) -MMD -MP -c $< -o $@
-$(call obj,$(SUPERVISOR)): | $(BUILD)/gen/mote.skel.h $(BUILD)/gen/walk.skel.h $(CGROUP_SKELETONS) $(NET_SKELETONS)
-bpfobjects: $(BUILD)/gen/mote.bpf.o $(BUILD)/bpf/walk.bpf.o $(BUILD)/bpf/cgroup_walk.bpf.o $(BUILD)/bpf/cgroup_events.bpf.o $(NET_OBJECTS:%=$(BUILD)/gen/%.bpf.o) $(BUILD)/tests/helpers/bpfstat
+$(call obj,$(SUPERVISOR)): | $(BUILD)/gen/mote.skel.h $(BUILD)/gen/walk.skel.h $(CGROUP_SKELETONS) $(SET_SKELETONS)
+bpfobjects: $(BUILD)/gen/mote.bpf.o $(BUILD)/bpf/walk.bpf.o $(BUILD)/bpf/cgroup_walk.bpf.o $(BUILD)/bpf/cgroup_events.bpf.o $(SET_OBJECTS:%=$(BUILD)/gen/%.bpf.o) $(BUILD)/tests/helpers/bpfstat
 
 $(BUILD)/supervisor.a: $(call obj,$(SUPERVISOR))
 	@rm -f $@
@@ -184,6 +189,13 @@ OLDER := $(patsubst %,$(BUILD)/tests/conserve/%.o,actor ledger rows watch)
 $(BUILD)/tests/helpers/older_sockets: tests/helpers/older_sockets.c $(OLDER) $(BUILD)/libmote.a
 	@mkdir -p $(@D)
 	$(CC) $(MOTE_CFLAGS) -iquote clients $(MOTE_LDFLAGS) -MMD -MP -o $@ $^ $(MOTE_LIBS)
+# and that of files
+FILES := $(wildcard tests/files/*.c) tests/conserve/rows.c
+$(call obj,$(FILES)): MOTE_CFLAGS += -iquote clients
+$(BUILD)/tests/helpers/files $(BUILD)/tests/helpers/edges: $(BUILD)/tests/helpers/%: tests/helpers/%.c \
+		$(call obj,$(FILES)) $(BUILD)/libmote.a
+	@mkdir -p $(@D)
+	$(CC) $(MOTE_CFLAGS) -iquote clients $(MOTE_LDFLAGS) -MMD -MP -o $@ $(filter-out %.h,$^) $(MOTE_LIBS)
 $(BUILD)/bench/encode: MOTE_LIBS += -ljansson
 $(BUILD)/bench/%: bench/%.c $(BUILD)/supervisor.a $(BUILD)/libmote.a
 	@mkdir -p $(@D)
@@ -236,7 +248,7 @@ fuzz:
 
 vmtest:
 	@+vmtests/build $(BUILD) $(KERNEL)
-	@vmtests/run $(BUILD) $(KERNEL)
+	@MOTE_VM_TESTS=$(TESTS) vmtests/run $(BUILD) $(KERNEL)
 
 # Natively, or in VMs of the kernels that are asked for.
 bpfstat:
@@ -248,7 +260,7 @@ vmtest-refresh:
 
 check:
 	@ci/setup build check
-	@$(MAKE) --no-print-directory -s $(BUILD)/gen/mote.skel.h $(BUILD)/gen/walk.skel.h $(CGROUP_SKELETONS) $(NET_SKELETONS) $(STRESS_SKELETONS)
+	@$(MAKE) --no-print-directory -s $(BUILD)/gen/mote.skel.h $(BUILD)/gen/walk.skel.h $(CGROUP_SKELETONS) $(SET_SKELETONS) $(STRESS_SKELETONS)
 	@ci/check $(BUILD)
 
 docs:

@@ -454,7 +454,18 @@ enum mote_slot_left {
 	MOTE_SLOT_UNLINKED = 2,
 };
 
-/* A byte a slot: the writer sets it after it added, user space clears it before it reads. */
+/*
+ * A byte a slot: the writer sets it after it added, user space clears it before it reads. Their map
+ * has as many lines as the slots need, one behind the other in memory; user space looks at them as
+ * a whole, of which only so much is mapped.
+ */
+#define MOTE_MARKS_LINE        64 /* a multiple of 8, to which the kernel rounds values up */
+#define MOTE_MARKS_LINES(size) (((size) + MOTE_MARKS_LINE - 1) / MOTE_MARKS_LINE)
+
+struct mote_slot_marks_line {
+	u8 mark[MOTE_MARKS_LINE];
+};
+
 struct mote_slot_marks {
 	u8 mark[MOTE_SLOTS_MAX];
 };

@@ -53,6 +53,24 @@ struct trace_event_raw_sched_process_exit___group_dead {
 	bool group_dead;
 };
 
+/*
+ * 5.19, cef216fc32d7: the tracepoint io_uring_complete tells the request. Before, as in the
+ * io_uring of 5.15 that 5.10.162 and later have, what a request returned is seen by functions, and
+ * what an earlier part of it read is in its async_data. Delete the second at 5.19.
+ */
+struct trace_event_raw_io_uring_complete {
+	void *req;
+	int res;
+};
+
+struct io_async_rw {
+	unsigned long bytes_done;
+};
+
+struct io_kiocb___with_data {
+	void *async_data;
+};
+
 #pragma clang attribute pop
 
 /* What of a socket is read together: since 3.9 the kernel has it in this order. */
@@ -278,6 +296,18 @@ static __always_inline void compat_find_memcg_places(struct compat_memcg_places 
 	p->pgsteal[2] = COMPAT_EVENT(PGSTEAL_KHUGEPAGED);
 	p->pgsteal[3] = COMPAT_EVENT(PGSTEAL_PROACTIVE);
 	p->known = 1;
+}
+
+/*
+ * The inner file of a stacked file system (overlayfs, passthrough of fuse), which is asked for
+ * after the outer. It has FMODE_BACKING from 6.5 on, and FMODE_NOACCOUNT then and before; no
+ * descriptor has that.
+ */
+#define FMODE_NOACCOUNT 0x20000000u
+
+static __always_inline bool compat_is_backing(u32 f_mode)
+{
+	return f_mode & FMODE_NOACCOUNT;
 }
 
 #endif

@@ -35,6 +35,7 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_QUEUE = 22,
 	BPF_MAP_TYPE_RINGBUF = 27,
 };
@@ -45,7 +46,11 @@ enum { BPF_RB_AVAIL_DATA = 0, BPF_RB_RING_SIZE = 1 };
 
 #define PF_KTHREAD        0x00200000
 #define S_IFMT            0170000
+#define S_IFREG           0100000
 #define S_IFSOCK          0140000
+#define S_IFIFO           0010000
+#define MAY_WRITE         0x2
+#define MAY_READ          0x4
 #define AF_INET           2
 #define AF_INET6          10
 #define IPPROTO_TCP       6
@@ -214,6 +219,7 @@ struct mount {
 	struct mount *mnt_parent;
 	struct dentry *mnt_mountpoint;
 	struct vfsmount mnt;
+	void *mnt_ns;
 };
 
 struct path {
@@ -221,12 +227,35 @@ struct path {
 	struct dentry *dentry;
 };
 
+struct super_block {
+	u32 s_dev;
+	unsigned long s_magic;
+};
+
+struct pipe_buffer {
+	unsigned int len;
+};
+
+struct pipe_inode_info {
+	unsigned int head, tail; /* buffers in use */
+	unsigned int ring_size;  /* a power of two */
+	struct pipe_buffer *bufs;
+};
+
 struct inode {
 	u16 i_mode;
+	u32 i_generation;
 	u64 i_ino;
+	struct super_block *i_sb;
+	struct pipe_inode_info *i_pipe;
+};
+
+struct fs_struct {
+	struct path root;
 };
 
 struct file {
+	unsigned int f_mode;
 	struct path f_path;
 	struct inode *f_inode;
 	void *private_data;
@@ -309,6 +338,7 @@ struct task_struct {
 	unsigned long min_flt, maj_flt;
 	const struct cred *real_cred;
 	char comm[16];
+	struct fs_struct *fs;
 	struct files_struct *files;
 	struct signal_struct *signal;
 	u64 self_exec_id;
@@ -455,10 +485,23 @@ struct bpf_iter__cgroup {
 	struct cgroup *cgroup;
 };
 
+struct kiocb {
+	struct file *ki_filp;
+};
+
+struct io_kiocb {
+	struct file *file;
+	unsigned int flags; /* the first eight: IOSQE_* of include/uapi/linux/io_uring.h */
+};
+
 /* The contexts of classic tracepoints: /sys/kernel/tracing/events/CATEGORY/NAME/format */
 struct trace_event_raw_task_newtask {
 	int pid;
 	unsigned long clone_flags;
+};
+
+struct trace_event_raw_sched_process_exec {
+	int pid, old_pid;
 };
 
 struct trace_event_raw_inet_sock_set_state {

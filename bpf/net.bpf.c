@@ -7,29 +7,9 @@
  */
 #include "kernel.h"
 #include "net_sweep.h"
-
-#include <bpf/bpf_tracing.h>
+#include "probe.h"
 
 char _license[] SEC("license") = "Dual BSD/GPL";
-
-/* ENTRY(program, function, arguments...), EXIT(program, function, ret, arguments...) */
-#if defined(MOTE_FENTRY)
-#	define ENTRY(name, fn, ...) \
-		SEC("?fentry/" #fn)  \
-		int BPF_PROG(name, __VA_ARGS__)
-#	define EXIT(name, fn, ret, ...) \
-		SEC("?fexit/" #fn)       \
-		int BPF_PROG(name, __VA_ARGS__, ret)
-#elif defined(MOTE_KPROBE)
-#	define ENTRY(name, fn, ...) \
-		SEC("?kprobe/" #fn)  \
-		int BPF_KPROBE(name, __VA_ARGS__)
-#	define EXIT(name, fn, ret, ...) \
-		SEC("?kretprobe/" #fn)   \
-		int BPF_KRETPROBE(name, ret)
-#else
-#	error "build with -DMOTE_FENTRY or -DMOTE_KPROBE"
-#endif
 
 /* enter, the logic, exit: nothing in between returns */
 #define WITH_CPU(logic)                                             \

@@ -3,6 +3,7 @@
 #ifndef MOTE_BPF_NET_FLOW_H
 #define MOTE_BPF_NET_FLOW_H
 
+#include "edge.h"
 #include "net_maps.h"
 
 /* Whose a call is; task NULL and tgid 0: the kernel's own. Threads are their process's. */
@@ -113,6 +114,8 @@ static __always_inline void net_count(struct mote_slot_cpu *cpu, struct mote_soc
 	} else {
 		net_add(&cpu->other[compat_bounded(protocol, 1)], moved);
 	}
+	if (edges_wanted)
+		edge_moved(socket, moved->sent, moved->received);
 	net_add_check(caller->tgid, protocol, moved);
 }
 
@@ -132,6 +135,8 @@ static __always_inline bool net_count_again(struct mote_socket *s, u32 slot,
 		return false;
 	net_add(&f->traffic, moved);
 	slots_mark(FLOWS, flow);
+	if (edges_wanted)
+		edge_moved(MOTE_FLOW_SOCKET(key), moved->sent, moved->received);
 	net_add_check(tgid, protocol, moved);
 	return true;
 }

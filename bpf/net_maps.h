@@ -23,19 +23,19 @@ const volatile bool net_udp_pages = false; /* net_udp_sendpage is */
 const volatile bool net_events = true;     /* there is a buffer for records of sockets */
 const volatile u32 net_netns = 0;          /* where the iterators walk: mote's own */
 
-#define TABLE(slots_, value_, marks_, index_, free_) \
-	ARRAY(slots_, value_, 8192);                 \
-	ARRAY(marks_, struct mote_slot_marks, 1);    \
-	struct {                                     \
-		__uint(type, BPF_MAP_TYPE_HASH);     \
-		__uint(max_entries, 8192);           \
-		__type(key, u64);                    \
-		__type(value, u64);                  \
-	} index_ SEC(".maps");                       \
-	struct {                                     \
-		__uint(type, BPF_MAP_TYPE_QUEUE);    \
-		__uint(max_entries, 8192);           \
-		__uint(value_size, sizeof(u32));     \
+#define TABLE(slots_, value_, marks_, index_, free_)                        \
+	ARRAY(slots_, value_, 8192);                                        \
+	ARRAY(marks_, struct mote_slot_marks_line, MOTE_MARKS_LINES(8192)); \
+	struct {                                                            \
+		__uint(type, BPF_MAP_TYPE_HASH);                            \
+		__uint(max_entries, 8192);                                  \
+		__type(key, u64);                                           \
+		__type(value, u64);                                         \
+	} index_ SEC(".maps");                                              \
+	struct {                                                            \
+		__uint(type, BPF_MAP_TYPE_QUEUE);                           \
+		__uint(max_entries, 8192);                                  \
+		__uint(value_size, sizeof(u32));                            \
 	} free_ SEC(".maps")
 
 TABLE(net_sockets, struct mote_socket, net_socket_marks, net_socket_index, net_socket_free);

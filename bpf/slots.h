@@ -56,7 +56,7 @@ struct slots {
 	void *index; /* hash: u64 key -> gen << 32 | slot; has as many entries as there are slots */
 	void *free;  /* queue of u32 */
 	void *slots; /* array, mmapable: objects that begin with struct mote_slot */
-	void *marks; /* array, mmapable: one struct mote_slot_marks */
+	void *marks; /* array, mmapable: struct mote_slot_marks_line */
 	enum mote_slot_table table;
 };
 
@@ -82,12 +82,12 @@ static __always_inline void slots_exit(struct mote_slot_cpu *cpu)
 /* After the add: user space clears the mark before it reads. */
 static __always_inline void slots_mark(const struct slots *t, u32 slot)
 {
-	u32 zero = 0;
-	struct mote_slot_marks *marks = bpf_map_lookup_elem(t->marks, &zero);
+	u32 number = slot / MOTE_MARKS_LINE;
+	struct mote_slot_marks_line *line = bpf_map_lookup_elem(t->marks, &number);
 
 	SLOT_POINT(5);
-	if (marks)
-		*(volatile u8 *)&marks->mark[slot & (MOTE_SLOTS_MAX - 1)] = 1;
+	if (line)
+		*(volatile u8 *)&line->mark[slot % MOTE_MARKS_LINE] = 1;
 }
 
 /*

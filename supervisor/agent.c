@@ -18,6 +18,7 @@
 #include "cgroups.h"
 #include "check.h"
 #include "connector.h"
+#include "files.h"
 #include "hello.h"
 #include "host_features.h"
 #include "listen.h"
@@ -27,6 +28,7 @@
 #include "notify.h"
 #include "privilege.h"
 #include "probes.h"
+#include "probes_file.h"
 #include "probes_network.h"
 #include "run.h"
 #include "settle.h"
@@ -52,6 +54,9 @@ struct mote_agent {
 	const struct mote_network_maps *network_maps; /* NULL: nothing counts here */
 	struct mote_network *network;
 	struct mote_cgroups *cgroups;
+	struct mote_probes_file *file_probes;
+	const struct mote_file_maps *file_maps; /* likewise */
+	struct mote_files *files;
 	struct mote_self *self;
 	struct mote_loop_stats stats;
 	struct mote_self_sources from;
@@ -148,19 +153,41 @@ static int open_events(struct mote_agent *agent)
 static int open_network_probes(struct mote_agent *agent)
 {
 	const struct mote_probes_lifecycle *lifecycle = mote_probes_lifecycle(agent->probes);
+	struct mote_file_shared shared[MOTE_FILE_SHARED];
 	const struct mote_probes_network_config config = {
 		.options = agent->options,
 		.features = &agent->features,
 		.uid = (uid_t)-1,
 		.gid = (gid_t)-1,
 		.events = lifecycle && agent->options->network_events ? lifecycle->fd : -1,
+		.shared = shared,
 	};
-	int err = mote_probes_network_open(&config, &agent->tiers, &agent->network_probes);
+	int err;
 
+	mote_probes_file_share(agent->file_probes, shared);
+	err = mote_probes_network_open(&config, &agent->tiers, &agent->network_probes);
+	mote_probes_file_shared(agent->file_probes);
 	if (err)
 		return err;
 	mote_probes_network_check(agent->network_probes, &agent->tiers);
 	agent->network_maps = mote_probes_network_maps(agent->network_probes);
+	return 0;
+}
+
+static int open_file_probes(struct mote_agent *agent)
+{
+	const struct mote_probes_file_config config = {
+		.options = agent->options,
+		.features = &agent->features,
+		.uid = (uid_t)-1,
+		.gid = (gid_t)-1,
+	};
+	int err = mote_probes_file_open(&config, &agent->tiers, &agent->file_probes);
+
+	if (err)
+		return err;
+	mote_probes_file_check(agent->file_probes, &agent->tiers);
+	agent->file_maps = mote_probes_file_maps(agent->file_probes);
 	return 0;
 }
 
@@ -186,7 +213,9 @@ int mote_agent_probes(struct mote_agent *agent)
 	if (!err)
 		err = open_events(agent);
 	if (!err)
-		err = open_network_probes(agent);
+		err = open_file_probes(agent);
+	if (!err)
+		err = open_network_probes(agent); /* it uses what the file programs have */
 	if (!err && !minimal(agent))
 		err = mote_cgroups_new(options, agent->features.version, &agent->cgroups);
 	if (agent->probes)
@@ -460,6 +489,50 @@ static int collect_cgroups(struct mote_agent *agent)
 	return err;
 }
 
+static void absent_file_fields(struct mote_agent *agent)
+{
+	for (int i = MOTE_STREAM_FILE; i <= MOTE_STREAM_EDGE; i++) {
+		for (int field = -1; field < (int)mote_streams[i].nfields; field++) {
+			const char *why =
+				mote_files_why(agent->files, (enum mote_stream_id)i, field);
+
+			if (why)
+				mote_hello_absent(&agent->hello, i, field, why);
+		}
+	}
+}
+
+static int collect_files(struct mote_agent *agent)
+{
+	struct mote_files_config config = {
+		.options = agent->options,
+		.maps = agent->file_maps,
+		.network = agent->network_maps,
+		.process = agent->process,
+		.listed = listed(agent),
+		.direct = mote_engine_direct(agent->engine),
+	};
+	const struct mote_tier *tier = mote_tiers_find(&agent->tiers, "file");
+	int err;
+
+	if (!agent->file_maps) {
+		for (int i = MOTE_STREAM_FILE; i <= MOTE_STREAM_EDGE; i++)
+			mote_hello_absent(&agent->hello, i, -1,
+					  tier ? tier->reason : "no file probes");
+		return 0;
+	}
+	err = mote_files_open(&config, &agent->files);
+	if (err)
+		return err;
+	absent_file_fields(agent);
+	agent->sources[MOTE_STREAM_FILE] = (struct mote_source){ &mote_file_source, agent->files };
+	if (!mote_files_why(agent->files, MOTE_STREAM_EDGE, -1))
+		agent->sources[MOTE_STREAM_EDGE] =
+			(struct mote_source){ &mote_edge_source, agent->files };
+	add_table_source(agent, mote_files_table(agent->files));
+	return 0;
+}
+
 static void host_is_absent(struct mote_agent *agent)
 {
 	for (int i = MOTE_STREAM_CPU; i <= MOTE_STREAM_FILESYSTEM; i++)
@@ -481,6 +554,8 @@ int mote_agent_collect(struct mote_agent *agent)
 		err = collect_cgroups(agent);
 	if (!err)
 		err = collect_network(agent);
+	if (!err)
+		err = collect_files(agent);
 	if (!err)
 		err = mote_self_open(mote_engine_direct(agent->engine), &agent->self);
 	if (err)
@@ -542,6 +617,7 @@ int mote_agent_serve(struct mote_agent *agent)
 		.events = agent->has_events ? &agent->events : NULL,
 		.network = agent->network,
 		.cgroups = agent->cgroups,
+		.files = agent->files,
 	};
 	agent->hello.options = agent->options;
 	agent->hello.engine = mote_engine_name(agent->engine);
@@ -576,6 +652,7 @@ static int open_loop(struct mote_agent *agent)
 		.naming = agent->naming,
 		.network = agent->network,
 		.cgroups = agent->cgroups,
+		.files = agent->files,
 		.self = agent->self,
 		.from = &agent->from,
 		.stats = &agent->stats,
@@ -614,6 +691,7 @@ void mote_agent_free(struct mote_agent *agent)
 	mote_self_close(agent->self);
 	mote_network_close(agent->network);
 	mote_cgroups_close(agent->cgroups);
+	mote_files_close(agent->files);
 	mote_naming_close(agent->naming);
 	mote_process_free(agent->process);
 	if (agent->tasks)
@@ -622,6 +700,7 @@ void mote_agent_free(struct mote_agent *agent)
 		mote_events_close(&agent->events);
 	mote_host_close(agent->host);
 	mote_probes_network_close(agent->network_probes);
+	mote_probes_file_close(agent->file_probes);
 	mote_probes_close(agent->probes);
 	mote_notify_close();
 	free(agent);

@@ -57,7 +57,8 @@ struct mote_loop {
 	uint64_t network_time;    /* of the last chain with the network's part */
 	uint64_t network_longest; /* most that may pass between two, for its slots */
 	uint64_t network_tasks;   /* the last sample of processes that it has not seen; 0: none */
-	uint64_t left_out;        /* processes and threads, in all samples */
+	uint64_t files_time, files_longest, files_tasks; /* the same of the file part */
+	uint64_t left_out;                               /* processes and threads, in all samples */
 	struct mote_limit left_out_limit;
 	int64_t boot_offset, real_offset;
 	bool gap;
@@ -66,11 +67,12 @@ struct mote_loop {
 	unsigned int outstanding;
 	bool armed, timed, kicked;
 	bool served; /* the last turn brought a connection or a request */
-	bool with_tasks, with_network, with_cgroups, cgroups_begun;
+	bool with_tasks, with_network, with_files, with_cgroups, cgroups_begun;
 	uint64_t time;  /* its time: the timer's, or when it was pushed */
 	uint64_t began; /* none of its reads was before: `time`, or earlier if it was hastened */
 	uint32_t streams;
 	uint32_t tasks_index, events_index, naming_index, self_index, network_index, cgroups_index;
+	uint32_t files_index;
 };
 
 static uint64_t clock_ns(clockid_t clock)
@@ -141,12 +143,13 @@ int mote_loop_open(const struct mote_loop_parts *parts, struct mote_loop **out)
 	loop->naming_index = files + 2;
 	loop->self_index = files + 3;
 	loop->cgroups_index = loop->self_index + MOTE_SELF_FILES;
-	loop->network_index = loop->cgroups_index + MOTE_CGROUPS_INDICES;
+	loop->files_index = loop->cgroups_index + MOTE_CGROUPS_INDICES;
+	loop->network_index = loop->files_index + MOTE_FILES_FILES;
 	if (parts->host)
 		mote_host_hold(parts->host, parts->engine);
 	read_offsets(&loop->boot_offset, &loop->real_offset);
 	loop->last = clock_ns(CLOCK_MONOTONIC);
-	loop->longest = loop->network_longest = NS_PER_S;
+	loop->longest = loop->network_longest = loop->files_longest = NS_PER_S;
 	*out = loop;
 	return 0;
 }
@@ -221,6 +224,14 @@ static unsigned int push_network(struct mote_loop *loop)
 
 	return mote_network_push(parts->network, parts->engine, loop->network_index, loop->time,
 				 watched);
+}
+
+static unsigned int push_files(struct mote_loop *loop)
+{
+	struct mote_loop_parts *parts = &loop->parts;
+	bool watched = mote_server_subscribed(parts->server) & MOTE_FILES_STREAMS;
+
+	return mote_files_push(parts->files, parts->engine, loop->files_index, watched);
 }
 
 static uint64_t housekeeping(const struct mote_loop *loop)
@@ -325,6 +336,8 @@ static void push_chain(struct mote_loop *loop, bool timed, uint32_t streams, uin
 	loop->time = loop->began = time;
 	loop->with_network = parts->network && (streams & MOTE_NETWORK_STREAMS ||
 						time >= loop->network_time + loop->network_longest);
+	loop->with_files = parts->files && (streams & MOTE_FILES_STREAMS ||
+					    time >= loop->files_time + loop->files_longest);
 	loop->with_tasks = parts->tasks && wants_tasks(loop);
 	if (parts->network)
 		mote_network_want_events(parts->network,
@@ -345,6 +358,8 @@ static void push_chain(struct mote_loop *loop, bool timed, uint32_t streams, uin
 		n += mote_self_push(parts->self, parts->engine, loop->self_index);
 	if (loop->with_network)
 		n += push_network(loop);
+	if (loop->with_files)
+		n += push_files(loop);
 	if (loop->with_cgroups && timed)
 		n += push_cgroups_ahead(loop);
 	if (parts->events)
@@ -394,6 +409,8 @@ static uint64_t period_of(const struct mote_loop *loop)
 
 	if (loop->parts.network && loop->network_longest < longest)
 		longest = loop->network_longest;
+	if (loop->parts.files && loop->files_longest < longest)
+		longest = loop->files_longest;
 	longest /= NS_PER_MS;
 	parts = (ms + longest - 1) / longest;
 	if (!ms)
@@ -442,6 +459,8 @@ static uint32_t available(const struct mote_loop *loop)
 		streams |= MOTE_NETWORK_STREAMS;
 	if (loop->parts.cgroups)
 		streams |= MOTE_CGROUP_STREAMS;
+	if (loop->parts.files)
+		streams |= MOTE_FILES_STREAMS;
 	return streams;
 }
 
@@ -504,6 +523,17 @@ static void sample_network(struct mote_loop *loop, uint64_t now)
 	loop->network_time = loop->time;
 }
 
+static void sample_files(struct mote_loop *loop, uint64_t now)
+{
+	struct mote_files *files = loop->parts.files;
+
+	mote_files_sample(files, loop->files_tasks, now);
+	loop->files_tasks = 0;
+	loop->files_longest =
+		mote_files_pace(files, loop->time - loop->files_time, housekeeping(loop));
+	loop->files_time = loop->time;
+}
+
 static uint32_t sample(struct mote_loop *loop, uint64_t now)
 {
 	struct mote_loop_parts *parts = &loop->parts;
@@ -515,7 +545,7 @@ static uint32_t sample(struct mote_loop *loop, uint64_t now)
 		warn_of_full_tables(loop, now);
 		if (n >= 0) {
 			mote_process_sampled(parts->process, (unsigned int)n, loop->began, now);
-			loop->network_tasks = loop->began;
+			loop->network_tasks = loop->files_tasks = loop->began;
 		} else {
 			parts->stats->read_errors++;
 		}
@@ -530,6 +560,10 @@ static uint32_t sample(struct mote_loop *loop, uint64_t now)
 	if (loop->with_network) {
 		sample_network(loop, now);
 		sampled |= MOTE_NETWORK_STREAMS;
+	}
+	if (loop->with_files) {
+		sample_files(loop, now);
+		sampled |= MOTE_FILES_STREAMS;
 	}
 	if (parts->cgroups) {
 		if (!loop->cgroups_begun)
@@ -675,8 +709,10 @@ static void file_completed(struct mote_loop *loop, const struct mote_cqe *cqe)
 		mote_naming_complete(parts->naming, step, cqe->res);
 	else if (index < loop->cgroups_index)
 		mote_self_complete(parts->self, index - loop->self_index, step, cqe->res);
-	else if (index < loop->network_index)
+	else if (index < loop->files_index)
 		mote_cgroups_complete(parts->cgroups, index - loop->cgroups_index, step, cqe->res);
+	else if (index < loop->network_index)
+		mote_files_complete(parts->files, index - loop->files_index, step, cqe->res);
 	else
 		mote_network_complete(parts->network, index - loop->network_index, step, cqe->res);
 }

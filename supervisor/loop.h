@@ -9,6 +9,7 @@
 #include "cgroups.h"
 #include "engine.h"
 #include "events.h"
+#include "files.h"
 #include "host.h"
 #include "naming.h"
 #include "network.h"
@@ -21,8 +22,8 @@
 struct mote_loop;
 
 /*
- * What the loop drives; all stays the caller's. host, tasks, events, network and cgroups may be
- * NULL.
+ * What the loop drives; all stays the caller's. host, tasks, events, network, cgroups and files may
+ * be NULL.
  */
 struct mote_loop_parts {
 	const struct mote_options *options;
@@ -35,6 +36,7 @@ struct mote_loop_parts {
 	struct mote_naming *naming;
 	struct mote_network *network;
 	struct mote_cgroups *cgroups;
+	struct mote_files *files;
 	struct mote_self *self;
 	const struct mote_self_sources *from; /* its figures' */
 	struct mote_loop_stats *stats;

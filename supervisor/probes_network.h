@@ -15,6 +15,7 @@
 #include "abi.h"
 #include "host_features.h"
 #include "options.h"
+#include "probes_file.h"
 #include "tier.h"
 
 struct mote_probes_network;
@@ -25,6 +26,8 @@ struct mote_probes_network_config {
 	uid_t uid; /* owner of the pinned iterators; (uid_t)-1: as we are */
 	gid_t gid;
 	int events; /* descriptor of the ring buffer for records of sockets; -1: there is none */
+	/* Maps of the file programs for the edges between files and sockets; NULL: no edges. */
+	const struct mote_file_shared *shared; /* [MOTE_FILE_SHARED] */
 };
 
 /* What happens, each by one hook or not at all. */

@@ -15,6 +15,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "probes_file_load.h"
 #include "probes_log.h"
 #include "probes_mount.h"
 #include "probes_network_attach.h"
@@ -88,6 +89,28 @@ static int set_variables(struct bpf_object *object, const struct mote_options *o
 	return err;
 }
 
+/* Without the file programs nothing of theirs is made, and what would use it is dead code. */
+static int share_files(struct bpf_object *object, const struct mote_probes_network_config *cfg)
+{
+	bool wanted = cfg->shared && cfg->shared[0].fd >= 0;
+	bool credit = wanted && cfg->options->file_attribution;
+	int err = mote_net_object_set(object, "edges_wanted", &wanted, sizeof(wanted));
+
+	err = err ?: mote_net_object_set(object, "edges_by_credit", &credit, sizeof(credit));
+	for (unsigned int i = 0; !err && i < MOTE_FILE_SHARED; i++) {
+		struct bpf_map *map =
+			bpf_object__find_map_by_name(object, mote_file_shared_names[i]);
+
+		if (!map)
+			err = -ENOENT;
+		else if (wanted)
+			err = bpf_map__reuse_fd(map, cfg->shared[i].fd);
+		else
+			err = bpf_map__set_autocreate(map, false);
+	}
+	return err;
+}
+
 static int turn_on(const struct bpf_object *object, unsigned int programs)
 {
 	for (unsigned int i = 0; i < MOTE_NET_PROGRAMS; i++) {
@@ -126,6 +149,8 @@ static int prepare(struct mote_net_load *l, const struct mote_probes_network_con
 		err = set_variables(l->object, cfg->options, pick, ncpus, cfg->events >= 0);
 	if (!err)
 		err = share_events(l->object, cfg->events);
+	if (!err)
+		err = share_files(l->object, cfg);
 	return err ? err : mote_net_maps_size(l->object, cfg->options, ncpus);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
  * Pages of a mapped array are the map's own and are there from its creation; MAP_POPULATE makes
- * them ours, so that none faults later. Of the marks only what the tables need is mapped.
+ * them ours, so that none faults later.
  */
 #include "probes_network_maps.h"
 
@@ -21,9 +21,11 @@ int mote_net_maps_size(struct bpf_object *object, const struct mote_options *opt
 		unsigned int entries;
 	} sizes[] = {
 		{ "net_sockets", options->tables_sockets },
+		{ "net_socket_marks", MOTE_MARKS_LINES(options->tables_sockets) },
 		{ "net_socket_index", options->tables_sockets },
 		{ "net_socket_free", options->tables_sockets },
 		{ "net_flows", options->tables_flows },
+		{ "net_flow_marks", MOTE_MARKS_LINES(options->tables_flows) },
 		{ "net_flow_index", options->tables_flows },
 		{ "net_flow_free", options->tables_flows },
 		{ "net_cpus", ncpus },

@@ -49,6 +49,9 @@ void mote_process_set_absent(struct mote_process *process, uint64_t fields);
 
 /* Whether the newest sample has this process; `start` in ns. */
 bool mote_process_lives(struct mote_process *process, uint32_t pid, uint64_t start);
+/* Path of its executable, not ended by NUL: its length; 0: it is not known. */
+uint32_t mote_process_exe(struct mote_process *process, uint32_t pid, uint64_t start,
+			  char exe[MOTE_EXE_MAX]);
 /* Whether the newest sample had room for all: only then who is not in it has ended. */
 bool mote_process_whole(const struct mote_process *process);
 /*

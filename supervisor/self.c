@@ -120,6 +120,23 @@ static void cgroup_tables(const struct mote_cgroups *cgroups,
 		each(ctx, "cgroup_event_buffer", "By", &stats.events);
 }
 
+static void files_tables(const struct mote_files *files,
+			 void (*each)(void *ctx, const char *name, const char *unit,
+				      const struct mote_fill *fill),
+			 void *ctx)
+{
+	struct mote_files_stats stats;
+
+	mote_files_stats(files, 0, &stats);
+	each(ctx, "files", "{file}", &stats.files);
+	each(ctx, "file_threads", "{thread}", &stats.threads);
+	each(ctx, "ended_files", "{file}", &stats.ended);
+	if (!stats.edges.size)
+		return;
+	each(ctx, "edges", "{edge}", &stats.edges);
+	each(ctx, "ended_edges", "{edge}", &stats.ended_edges);
+}
+
 void mote_self_tables(const struct mote_self_sources *from,
 		      void (*each)(void *ctx, const char *name, const char *unit,
 				   const struct mote_fill *fill),
@@ -153,6 +170,8 @@ void mote_self_tables(const struct mote_self_sources *from,
 		network_tables(from->network, each, ctx);
 	if (from->cgroups)
 		cgroup_tables(from->cgroups, each, ctx);
+	if (from->files)
+		files_tables(from->files, each, ctx);
 	for (unsigned int i = 0; from->host && i < MOTE_STREAMS; i++) {
 		struct mote_table *table = mote_host_table(from->host, (enum mote_stream_id)i);
 

@@ -12,6 +12,7 @@
 #include "engine.h"
 #include "events.h"
 #include "host.h"
+#include "files.h"
 #include "network.h"
 #include "process.h"
 #include "server.h"
@@ -36,6 +37,7 @@ struct mote_self_sources {
 	const struct mote_events *events;
 	const struct mote_network *network;
 	const struct mote_cgroups *cgroups;
+	const struct mote_files *files;
 };
 
 int mote_self_open(bool direct, struct mote_self **out);

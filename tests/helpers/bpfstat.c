@@ -79,6 +79,15 @@ static bool has_current_task(void)
 	       (major > 5 || (major == 5 && minor >= 11));
 }
 
+/* Without it part of the programs is left out. */
+static bool is_whole(const char *name)
+{
+	size_t len = strlen(name);
+
+	return (len > 6 && !strcmp(name + len - 6, "_by_tp")) || !strcmp(name, "edges_wanted") ||
+	       !strcmp(name, "file_filters");
+}
+
 /*
  * What moted would set: programs that are left out by a variable are to be looked at whole, and
  * lifecycle.bpf.c does not load directly where it cannot.
@@ -97,9 +106,8 @@ static void set_variables(struct bpf_object *object)
 		const struct btf_var_secinfo *var = btf_var_secinfos(section) + i;
 		const struct btf_type *type = btf__type_by_id(btf, var->type);
 		const char *name = btf__name_by_offset(btf, type->name_off);
-		size_t len = strlen(name);
 
-		if (len > 6 && !strcmp(name + len - 6, "_by_tp") && var->offset < size)
+		if (is_whole(name) && var->offset < size)
 			data[var->offset] = 1;
 		if (!strcmp(name, "event_direct") && var->offset < size)
 			data[var->offset] = has_current_task();

@@ -9,7 +9,7 @@ PAGE = os.path.join(TOP, "docs/AVAILABILITY.md")
 COLUMNS = ["tier", "stream", "fields", "kernels", "how", "why"]
 HOWS = ("hello", "hello?", "nil", "nil?", "some", "some?")
 TIERS = {"process": ("iterator", "proc"), "executable": ("none",), "mode": ("minimal",),
-         "events": ("tracepoint", "tp_btf", "connector", "none"), "network": ("bpf", "none"),
+         "events": ("tracepoint", "tp_btf", "connector", "none"), "network": ("bpf", "none"), "file": ("bpf", "none"),
          "cgroups": ("iterator", "files", "files_v1", "none")}
 
 
@@ -69,7 +69,8 @@ class Seen:
         self.tiers = {"process": "iterator" if iterator else "proc", "mode": mode,
                       "events": tiers.get("process_events", "none"), "executable": tiers.get("executable", "none"),
                       "cgroups": {"iter/cgroup": "iterator"}.get(tiers.get("cgroups"), tiers.get("cgroups", "none")),
-                      "network": "none" if tiers.get("network", "none") == "none" else "bpf"}
+                      "network": "none" if tiers.get("network", "none") == "none" else "bpf",
+                      "file": "none" if tiers.get("file", "none") == "none" else "bpf"}
 
     def add(self, stream, rows, state):
         self.rows[stream], self.state[stream] = rows, state

@@ -16,7 +16,7 @@ ROUNDS = 3
 # Split by each moted for itself, never falling, from when it first saw the process: compared as a sum.
 SPLIT = {"utime": "stime", "stime": "utime"}
 # Numbered and counted by each moted from its own start on: same_bytes() compares those.
-OWN = {"event", "cgroup_event", "socket", "flow", "process_network", "network"}
+OWN = {"event", "cgroup_event", "socket", "flow", "process_network", "network", "file", "file_total", "edge"}
 # Found out some time after the sample in which a process first appears, so many at a tick.
 NAMES = ("argv", "exe")
 

@@ -23,7 +23,7 @@ static __always_inline void stall_at(u32 where);
 
 ARRAY(counters, struct filler_counter, SLOTS);
 
-ARRAY(counter_marks, struct mote_slot_marks, 1);
+ARRAY(counter_marks, struct mote_slot_marks_line, MOTE_MARKS_LINES(SLOTS));
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

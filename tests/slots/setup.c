@@ -85,6 +85,8 @@ static void configure(struct stress *stress)
 
 	bpf_map__set_initial_value(map_named(stress, ".rodata.config"), &filler, sizeof(filler));
 	bpf_map__set_max_entries(map_named(stress, "counters"), config->slots);
+	bpf_map__set_max_entries(map_named(stress, "counter_marks"),
+				 MOTE_MARKS_LINES(config->slots));
 	bpf_map__set_max_entries(map_named(stress, "counter_index"), config->slots);
 	bpf_map__set_max_entries(map_named(stress, "counter_free"), config->slots);
 	bpf_map__set_max_entries(map_named(stress, "cpus"), stress->ncpus);

@@ -199,7 +199,7 @@ static void test_bad_lines(void **state)
 	refused("[mote]\nmode = minimal\n  standard\n",
 		"F:3: neither a [section], nor key = value, nor a comment");
 	refused("\n[sockets]\n",
-		"F:2: [sockets]: no such section; there are mote, socket, loop, interval, tables, network, process, cgroup");
+		"F:2: [sockets]: no such section; there are mote, socket, loop, interval, tables, file, filters, network, process, cgroup");
 	refused("[mote\n", "F:1: a section's name ends with ]: [socket]");
 	refused("[mote] mode = minimal\n",
 		"F:1: 'mode = minimal' after a section's name; a key needs a line of its own");
