@@ -28,7 +28,7 @@ struct files_ended {
 };
 
 /* A list of words of the configuration. */
-#define FILTER_WORDS 64
+#define FILTER_WORDS 90 /* of one letter each, in 180 bytes */
 struct files_words {
 	const char *word[FILTER_WORDS];
 	uint16_t len[FILTER_WORDS];

@@ -91,6 +91,22 @@ static int check_intervals(const struct source *source)
 	return 0;
 }
 
+/* What processes see begins with a slash: one that does not would never match. */
+static int check_paths(const struct source *source, enum mote_option_id id, const char *words)
+{
+	const struct mote_option *option = &mote_option_table[id];
+
+	for (size_t len; *(words += strspn(words, " \t")); words += len) {
+		len = strcspn(words, " \t");
+		if (*words != '/')
+			return complain(source->err, source->size,
+					"%s:%u: [%s] %s: '%.*s', must begin with /", source->name,
+					source->given[id], option->section, option->key, (int)len,
+					words);
+	}
+	return 0;
+}
+
 static int check_rules(const struct source *source)
 {
 	const struct mote_options *o = source->options;
@@ -109,6 +125,9 @@ static int check_rules(const struct source *source)
 			      "at least twice");
 	if (o->socket_queue > o->socket_arena)
 		return broken(source, MOTE_OPT_socket_queue, MOTE_OPT_socket_arena, "at most");
+	if (check_paths(source, MOTE_OPT_filters_exclude_paths, o->filters_exclude_paths) ||
+	    check_paths(source, MOTE_OPT_filters_include_paths, o->filters_include_paths))
+		return -EINVAL;
 	return check_intervals(source);
 }
 

@@ -123,7 +123,8 @@ void mote_options_markdown(FILE *out)
 	      "- every time is a multiple of `[loop] base`;\n"
 	      "- `[tables] events` is a power of two;\n"
 	      "- `[socket] arena` is at least four times `frame`, and at least `queue`;\n"
-	      "- `[socket] queue` is at least twice `frame`.\n",
+	      "- `[socket] queue` is at least twice `frame`;\n"
+	      "- paths of `[filters]` begin with `/`.\n",
 	      out);
 	for (unsigned int i = 0; i < mote_section_count; i++)
 		markdown_options(out, i);

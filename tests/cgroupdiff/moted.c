@@ -68,7 +68,8 @@ pid_t moted_start(const char *path, const char *source, const char *budget)
 	if (!file)
 		bail(CONFIG);
 	fprintf(file,
-		"[network]\ntcp = off\nudp = off\n[loop]\nbase = 1ms\n"
+		"[network]\ntcp = off\nudp = off\n[file]\ntrack_read = off\ntrack_write = off\n"
+		"[loop]\nbase = 1ms\n"
 		"[tables]\ncgroups = %u\n[cgroup]\nsource = %s\nslow = 1s\nfreshness = 0ms\nbudget = %s\n"
 		"[socket]\nqueue = 16MiB\narena = 64MiB\n",
 		ngroups + 64, source, budget);

@@ -245,6 +245,13 @@ static void test_rules(void **state)
 		"F:3: [socket] arena: 64KiB, must be at least 4 times [socket] frame, 32KiB");
 	refused("[socket]\narena = 128KiB\n",
 		"F:2: [socket] arena: [socket] queue, 256KiB, must be at most [socket] arena, 128KiB");
+	refused("[filters]\nexclude_paths = /tmp/ var/log\n",
+		"F:2: [filters] exclude_paths: 'var/log', must begin with /");
+	refused("[filters]\ninclude_paths = ./x\n",
+		"F:2: [filters] include_paths: './x', must begin with /");
+	assert_int_equal(parse(&o, "[filters]\nexclude_paths = /tmp/  /var/log\n"
+				   "exclude_processes = cat /bin/sh\n"),
+			 0);
 }
 
 static int args(struct mote_options *o, enum mote_action *action, const char *config,
